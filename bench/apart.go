@@ -11,8 +11,9 @@ import (
 	"strings"
 )
 
-// Rivals are in a program of their own, which is this one with the tag rivals: what is linked into a program
-// is looked at whenever its memory is collected, and of short runs without a store that is a fifth.
+// Rivals are in a program of their own, which is this one with the tag rivals: what is linked into
+// a program is looked at whenever its memory is collected, and of short runs without a store that
+// is a fifth.
 
 var rivalChildren map[string]func(args []string) error // none
 
@@ -54,8 +55,8 @@ func rowsOf(c *exec.Cmd) (rows []row, err error) {
 	return rows, err
 }
 
-// modules returns an error if a package of the program is not there, and can't be fetched. What is wrong with
-// ours is told when it is built.
+// modules returns an error if a package of the program is not there, and can't be fetched. What is
+// wrong with ours is told when it is built.
 func modules(goTool string) error {
 	const missing = "{{with .Error}}{{if not $.Module}}{{.Err}}\n{{end}}{{end}}" // no module has it
 	c := exec.Command(goTool, "list", "-e", "-deps", "-tags", "rivals,"+tags(), "-f", missing, ".")

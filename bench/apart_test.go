@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// What is wanted of a part is what words say about it, and all of it if one says no more than its name.
+// What is wanted of a part is what words say about it, and all of it if one says no more than its
+// name.
 func TestWanted(t *testing.T) {
 	for _, test := range []struct{ only, want string }{
 		{"", "twice"},

@@ -9,9 +9,9 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// onBadger measures supersteps of one node whose appends go to Badger and are not synced,
-// against transactions of the same bytes in a bare Badger. They are those of whole runs of 1 000, of which the beginning and the
-// end are less than a hundredth. Every window has a directory of its own.
+// onBadger measures supersteps of one node whose appends go to Badger and are not synced, against
+// transactions of the same bytes in a bare Badger. They are those of whole runs of 1 000, of which
+// the beginning and the end are less than a hundredth. Every window has a directory of its own.
 func onBadger(s session) ([]row, error) {
 	small, err := againstBare(s, chain(unsyncedLength, step))
 	if err != nil {
@@ -66,8 +66,9 @@ func againstBare(s session, g *dag.Graph[Work]) (u unsynced, err error) {
 const waits = 200 * time.Microsecond
 
 // lagging measures a run that may be ahead of the disk against one that waits for every sync, with
-// nodes that wait for something else as long as for a sync: a run that waits for the disk alone has little to do meanwhile.
-// Every window has a directory of its own and a quarter of a second: in a whole one such a run would not fill a table either.
+// nodes that wait for something else as long as for a sync: a run that waits for the disk alone has
+// little to do meanwhile. Every window has a directory of its own and a quarter of a second: in a
+// whole one such a run would not fill a table either.
 func lagging(s session) ([]row, error) {
 	g := chain(s.length, func(ctx context.Context, w *Work) error {
 		time.Sleep(waits)

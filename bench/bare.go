@@ -35,7 +35,8 @@ func openBare(s session, size int, synced bool) (*bare, error) {
 	return &bare{dir: dir, db: db, value: make([]byte, max(size-keySize, 1))}, nil
 }
 
-// openBadger opens a database with the options of package badgerstore, but that a synced one is synced by Badger.
+// openBadger opens a database with the options of package badgerstore, but that a synced one is
+// synced by Badger.
 func openBadger(dir string, synced bool) (*badger.DB, error) {
 	return badger.OpenManaged(badger.DefaultOptions(dir).
 		WithSyncWrites(synced).

@@ -66,7 +66,8 @@ func starts(n int) contender {
 	}
 }
 
-// countsTo checks what a run has counted whose nodes are steps, or keep. Who measures checks the last run of a window.
+// countsTo checks what a run has counted whose nodes are steps, or keep. Who measures checks the
+// last run of a window.
 func countsTo[S any, C counting[S]](r *dispatcher.Result[S], want int) error {
 	if n := C(r.State).count(); n != want {
 		return fmt.Errorf("a run should count to %d, not to %d", want, n)

@@ -38,8 +38,8 @@ func child() {
 	os.Exit(0)
 }
 
-// terminated ends the process when standard input ends, which does when the process that started this one does. It
-// is as if it had been told to: a bench clears away then.
+// terminated ends the process when standard input ends, which does when the process that started
+// this one does. It is as if it had been told to: a bench clears away then.
 func terminated() {
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	self, err := os.FindProcess(os.Getpid())

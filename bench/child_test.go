@@ -19,7 +19,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A child that would wait for ever ends when its standard input does, and so with the process that started it.
+// A child that would wait for ever ends when its standard input does, and so with the process that
+// started it.
 func TestChildEndsWithItsInput(t *testing.T) {
 	c, err := childOf("flight", t.TempDir(), "2")
 	if err != nil {
@@ -87,7 +88,8 @@ func TestBenchClearsAway(t *testing.T) {
 	}
 }
 
-// What fails since its directory is cleared away says nothing of its own, and does not end the bench before that has said why it ends.
+// What fails since its directory is cleared away says nothing of its own, and does not end the
+// bench before that has said why it ends.
 func TestWhatFailsMeanwhileIsNotTold(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 2000 { // which takes a while to clear away
@@ -114,7 +116,8 @@ func TestWhatFailsMeanwhileIsNotTold(t *testing.T) {
 	}
 }
 
-// failWhenGone is a bench that is told to end, and whose measuring fails as soon as something of its directory is gone.
+// failWhenGone is a bench that is told to end, and whose measuring fails as soon as something of
+// its directory is gone.
 func failWhenGone(args []string) error {
 	defer clearing(args[0])()
 	self, err := os.FindProcess(os.Getpid())

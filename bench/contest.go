@@ -53,7 +53,8 @@ func (s session) wants(prefix string) bool {
 	})
 }
 
-// prints reports whether r was asked for: what is absent stands for all rows that it would have had.
+// prints reports whether r was asked for: what is absent stands for all rows that it would have
+// had.
 func (s session) prints(r row) bool {
 	if s.only == nil || r.Unit == unitAbsent {
 		return s.wants(r.Name)
@@ -135,9 +136,11 @@ func (s session) filled(window time.Duration, probes ...probe) ([]series, error)
 	return s.probes(times, probes...)
 }
 
-// alike is stages for two that do a thing equally often, so that the quicker one fills a window, and for others beside them.
-// In each round the two do it another number of times, from half as often to half as often again: once, twice or three times, if
-// once fills a window already. What Badger has to merge goes up in steps with what was written: where they lie a ratio does not depend on.
+// alike is stages for two that do a thing equally often, so that the quicker one fills a window,
+// and for others beside them. In each round the two do it another number of times, from half as
+// often to half as often again: once, twice or three times, if once fills a window already. What
+// Badger has to merge goes up in steps with what was written: where they lie a ratio does not
+// depend on.
 func (s session) alike(window time.Duration, two [2]stage, others ...stage) ([]series, error) {
 	probes := timed(append(two[:], others...))
 	times, err := calibrated(window, probes)
@@ -151,8 +154,8 @@ func (s session) alike(window time.Duration, two [2]stage, others ...stage) ([]s
 	}, probes...)
 }
 
-// amount is how often a thing is done in a round that is usually done so often: each number from half of that to half as much again
-// in as many rounds as any other, as far as they go.
+// amount is how often a thing is done in a round that is usually done so often: each number from
+// half of that to half as much again in as many rounds as any other, as far as they go.
 func (s session) amount(usual, round int) int {
 	step := round / 2
 	if round%2 > 0 { // small and large ones in turn: what drifts rises or falls

@@ -65,7 +65,8 @@ func TestCalibrate(t *testing.T) {
 	}
 }
 
-// In each round two that write alike write another amount, also where once fills a window. What is beside them does not.
+// In each round two that write alike write another amount, also where once fills a window. What is
+// beside them does not.
 func TestAlikeAmounts(t *testing.T) {
 	var wrote [3][]int
 	stages := make([]stage, len(wrote))
@@ -203,8 +204,8 @@ func TestStagesAreFresh(t *testing.T) {
 	}
 }
 
-// A row is printed if its name begins with a word, though more has to be measured for it. What is absent
-// stands for rows whose names are longer.
+// A row is printed if its name begins with a word, though more has to be measured for it. What is
+// absent stands for rows whose names are longer.
 func TestPrints(t *testing.T) {
 	for _, test := range []struct {
 		only string
@@ -228,7 +229,8 @@ func TestPrints(t *testing.T) {
 	}
 }
 
-// A word is wrong if no part can have a row for it, which is told before anything is measured, or none had.
+// A word is wrong if no part can have a row for it, which is told before anything is measured, or
+// none had.
 func TestWrongWords(t *testing.T) {
 	rows := []row{{Name: "chain-10/node"}, absent("twice", "no go")}
 	for _, test := range []struct {
@@ -251,7 +253,8 @@ func TestWrongWords(t *testing.T) {
 	}
 }
 
-// What a part measured until it failed is not lost, nor what the parts around it do. All errors are told.
+// What a part measured until it failed is not lost, nor what the parts around it do. All errors are
+// told.
 func TestRowsBesideAnError(t *testing.T) {
 	broken, torn := errors.New("broken"), errors.New("torn")
 	rows, err := session{quick: true}.measure([]part{

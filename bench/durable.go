@@ -11,11 +11,12 @@ import (
 	"github.com/pawlgo/pawl/dag"
 )
 
-// durable measures how many supersteps of 1 KB a second become durable when so many runs
-// are at work, against a bare loop that fills one synced transaction with one entry of the
-// same bytes for each of them: the most that grouping can give where Badger syncs. Every window has a directory
-// of its own, and half a second to one and a half, in which ten runs and more write tables; what a thousand do once takes longer, and they
-// do it once, twice or three times. One run, and transactions of their own, write less than a table in it.
+// durable measures how many supersteps of 1 KB a second become durable when so many runs are at
+// work, against a bare loop that fills one synced transaction with one entry of the same bytes for
+// each of them: the most that grouping can give where Badger syncs. Every window has a directory of
+// its own, and half a second to one and a half, in which ten runs and more write tables; what a
+// thousand do once takes longer, and they do it once, twice or three times. One run, and
+// transactions of their own, write less than a table in it.
 func durable(s session) ([]row, error) {
 	var rows []row
 	for _, t := range []struct {
@@ -60,8 +61,9 @@ func durably(s session, runs int, target float64) ([]row, error) {
 	return rows, nil
 }
 
-// besideBare measures one that writes as many supersteps as so many runs, each time, beside bare Badger: with one entry
-// for each run in a transaction, and for a hundred runs also with transactions of their own, one superstep of each a time.
+// besideBare measures one that writes as many supersteps as so many runs, each time, beside bare
+// Badger: with one entry for each run in a transaction, and for a hundred runs also with
+// transactions of their own, one superstep of each a time.
 func besideBare(s session, runs, size int, one stage) ([]series, error) {
 	two := [2]stage{one, freshBare(s, size, true, func(b *bare, n int) error { return b.groups(runs)(n * s.length) })}
 	if runs != 100 {

@@ -48,8 +48,8 @@ func (c copied) opened(do func(ctx context.Context, store *badgerstore.Store) er
 	}
 }
 
-// scanned opens the copy for each window, and finds each key of the log and its value, which is given to what look
-// returns.
+// scanned opens the copy for each window, and finds each key of the log and its value, which is
+// given to what look returns.
 func (c copied) scanned(look func() func(value []byte)) stage {
 	return func(int) (func() error, func(), error) {
 		db, err := openBadger(filepath.Join(c.bare, "db"), false)
@@ -81,8 +81,8 @@ func checking() func([]byte) {
 // behindEntries is how many bytes of an append are its digest and its checksum.
 const behindEntries = 36
 
-// checkingEntries checks each value, and looks where each of its strings is, which is how its entries are told apart. It keeps
-// nothing of it.
+// checkingEntries checks each value, and looks where each of its strings is, which is how its
+// entries are told apart. It keeps nothing of it.
 func checkingEntries() func([]byte) {
 	return func(value []byte) {
 		_ = crc32.Checksum(value, castagnoli)

@@ -6,8 +6,9 @@ import (
 	"sync/atomic"
 )
 
-// floors measures what other rows can't be without, written by hand with nothing above it, and as those rows are
-// measured. So of a target that is missed it can be said how much of the way is pawl's. These rows have none.
+// floors measures what other rows can't be without, written by hand with nothing above it, and as
+// those rows are measured. So of a target that is missed it can be said how much of the way is
+// pawl's. These rows have none.
 func floors(s session) ([]row, error) {
 	var rows []row
 	for _, f := range []struct {
@@ -29,7 +30,8 @@ func floors(s session) ([]row, error) {
 	return rows, nil
 }
 
-// A footing is about what a node has beside its draft: a context of its own, which ends when it does.
+// A footing is about what a node has beside its draft: a context of its own, which ends when it
+// does.
 type footing struct {
 	context.Context
 	draft *plain
@@ -138,9 +140,10 @@ func runFloor(s session) ([]row, error) {
 	}, nil
 }
 
-// ofTarget lets ten functions, one and a thousand take turns with hand-overs of ten and one. The functions turn until a further
-// one of a thousand takes what a node may, where one that doesn't turn takes bare: how often is corrected by what the last
-// contest measured, a few times at most, until that is within three hundredths.
+// ofTarget lets ten functions, one and a thousand take turns with hand-overs of ten and one. The
+// functions turn until a further one of a thousand takes what a node may, where one that doesn't
+// turn takes bare: how often is corrected by what the last contest measured, a few times at most,
+// until that is within three hundredths.
 func ofTarget(s session, bare float64) ([]series, error) {
 	const target = nodeTarget * 1e3
 	turns := max(0, target-bare) // of a nanosecond each, at first
@@ -158,8 +161,8 @@ func ofTarget(s session, bare float64) ([]series, error) {
 	}
 }
 
-// corrected is how many turns take want, of which the last ones took so long. It doubles them at most: what took next to nothing
-// says nothing.
+// corrected is how many turns take want, of which the last ones took so long. It doubles them at
+// most: what took next to nothing says nothing.
 func corrected(turns, want, took float64) float64 { return turns * want / max(took, want/2) }
 
 // aPage is about what keep sets.

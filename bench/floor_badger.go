@@ -9,7 +9,8 @@ import (
 	"github.com/dgraph-io/badger/v4"
 )
 
-// A ledger does by hand what runs do, one after the other, whose supersteps are stored and not synced.
+// A ledger does by hand what runs do, one after the other, whose supersteps are stored and not
+// synced.
 type ledger struct {
 	*bare
 	diary
@@ -55,8 +56,9 @@ func (l *ledger) begin() error {
 	return l.put([]byte("xrun-"+strconv.FormatUint(l.run, 10)), number, l.key('r', 0), []byte("{}"))
 }
 
-// superstep is a function with a draft and a context, whose outcome is committed as JSON with a digest and a checksum, and now and
-// then where the run stands: as often as a store does it, when four times the state and 64 KiB were written since.
+// superstep is a function with a draft and a context, whose outcome is committed as JSON with a
+// digest and a checksum, and now and then where the run stands: as often as a store does it, when
+// four times the state and 64 KiB were written since.
 func (l *ledger) superstep(ctx context.Context, i int, writes string) (err error) {
 	if err = l.next(ctx, new(plain)).tryout(); err != nil {
 		return err
@@ -77,7 +79,8 @@ func (l *ledger) superstep(ctx context.Context, i int, writes string) (err error
 	return l.snapshot(writes)
 }
 
-// snapshot has another goroutine write where the run stands, and remove what was written so before the last time.
+// snapshot has another goroutine write where the run stands, and remove what was written so before
+// the last time.
 func (l *ledger) snapshot(state string) error {
 	data, err := sayStands(state, l.done)
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// A diary is a log in memory: a chain of digests of what is written into it as JSON, with checksums.
+// A diary is a log in memory: a chain of digests of what is written into it as JSON, with
+// checksums.
 type diary struct {
 	log    []byte
 	digest [sha256.Size]byte

@@ -15,8 +15,9 @@ type handover struct {
 	value []byte
 }
 
-// crowd has so many goroutines each say a superstep as JSON, with a digest and a checksum, and hand it over;
-// when it has those of all it commits them as one transaction, syncs Badger's log and tells them, each times.
+// crowd has so many goroutines each say a superstep as JSON, with a digest and a checksum, and hand
+// it over; when it has those of all it commits them as one transaction, syncs Badger's log and
+// tells them, each times.
 func (b *bare) crowd(goroutines, each int) error {
 	const besideText = len(`{"kind":"done","path":"node-9","step":9,"delta":{"Title":{"set":""}}}{"kind":"superstep","step":9}`) + sha256.Size
 	writes := noise(1, max(len(b.value)-besideText, 1))

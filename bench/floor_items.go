@@ -32,8 +32,9 @@ func itemsByHand(items, times int) probe {
 	}
 }
 
-// sheaves does so many functions, each of which has a draft and a context before the first one begins, since all could run side by side. What
-// they write is kept until all are done, and a thousand at a time are written into a log in memory.
+// sheaves does so many functions, each of which has a draft and a context before the first one
+// begins, since all could run side by side. What they write is kept until all are done, and a
+// thousand at a time are written into a log in memory.
 func sheaves(ctx context.Context, items int) error {
 	var b slab
 	var d diary

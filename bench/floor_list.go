@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// appendsByHand is appendsOfRun by hand: a log in memory is given a list of so many notes; what that leaves behind is
-// collected, in a node; and each of the nodes after the next one appends a note.
+// appendsByHand is appendsOfRun by hand: a log in memory is given a list of so many notes; what
+// that leaves behind is collected, in a node; and each of the nodes after the next one appends a
+// note.
 func appendsByHand(elements, appends int) probe {
 	return func(times int) (took time.Duration, err error) {
 		ctx, cancel := context.WithCancel(context.Background())

@@ -22,7 +22,8 @@ type scribe struct {
 	text []byte   // where the run stood with behindNewest of kept to come, as JSON; nil if there are no more
 }
 
-// behindNewest is about how many appends of a run that asks behind 1 000 nodes are behind its newest snapshot.
+// behindNewest is about how many appends of a run that asks behind 1 000 nodes are behind its
+// newest snapshot.
 const behindNewest = 147
 
 // visit is a function with a draft and a context, and returns what it has counted.
@@ -56,8 +57,8 @@ func (x *scribe) asks(question string) (err error) {
 	return nil
 }
 
-// starts does so many nodes and one that asks, beside its caller, and returns when that one began. Each of the others
-// appends two entries.
+// starts does so many nodes and one that asks, beside its caller, and returns when that one began.
+// Each of the others appends two entries.
 func (x *scribe) starts(nodes int) (asks time.Time, err error) {
 	err = beside(x.ctx, func() error {
 		x.diary, x.kept, x.text = diary{}, make([][]byte, 0, nodes), nil
@@ -77,7 +78,8 @@ func (x *scribe) starts(nodes int) (asks time.Time, err error) {
 	return asks, err
 }
 
-// answers is an answer, and two nodes behind it: a call beside its caller that appends seven entries in three appends.
+// answers is an answer, and two nodes behind it: a call beside its caller that appends seven
+// entries in three appends.
 func (x *scribe) answers() error {
 	return beside(x.ctx, func() error {
 		x.said = append(x.said[:0], `{"kind":"answered","id":"94496a83-2f87-4b4d-a9c6-3bfd6405ff84","post":"answer:000000000001",`+
@@ -92,7 +94,8 @@ func (x *scribe) answers() error {
 	})
 }
 
-// stands is where a run stands of which so many nodes are done, each of which has added 1: the state, and a bit for each node.
+// stands is where a run stands of which so many nodes are done, each of which has added 1: the
+// state, and a bit for each node.
 func stands(done, nodes int) []byte {
 	bits := make([]uint64, nodes/64+1)
 	for i := range done {
@@ -125,8 +128,9 @@ func goesOn(text []byte, nodes int) (state int, waits []bool, err error) {
 	return state, waits, err
 }
 
-// reads checks what was kept, as a log is checked that is read, from where the run stood on, and makes of it what has to be known to
-// go on: the state, how often each node is done, and how many nodes had to be waited for.
+// reads checks what was kept, as a log is checked that is read, from where the run stood on, and
+// makes of it what has to be known to go on: the state, how often each node is done, and how many
+// nodes had to be waited for.
 func (x *scribe) reads() (state int, visits map[string]int, waited int, err error) {
 	visits = map[string]int{}
 	kept := x.kept
@@ -174,7 +178,8 @@ func told(data []byte) iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// cutString returns the first string of JSON that has no escapes, and what follows it: nil if there is none.
+// cutString returns the first string of JSON that has no escapes, and what follows it: nil if there
+// is none.
 func cutString(data []byte) (what, behind []byte) {
 	from := bytes.IndexByte(data, '"')
 	if from < 0 {
@@ -206,7 +211,8 @@ func questions(nodes int) probe {
 	}
 }
 
-// coldAnswers counts from the answers, of questions that were asked before all of them, and has the log read that is behind each.
+// coldAnswers counts from the answers, of questions that were asked before all of them, and has the
+// log read that is behind each.
 func coldAnswers(nodes int) stage {
 	return func(times int) (func() error, func(), error) {
 		ctx, cancel := context.WithCancel(context.Background())

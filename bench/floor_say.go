@@ -74,7 +74,8 @@ func quoted(to []byte, text string) ([]byte, error) {
 	return append(to, '"'), nil
 }
 
-// A clerk says supersteps that set a struct. Its type is the user's, so its JSON is that of encoding/json, as it is without HTML escapes.
+// A clerk says supersteps that set a struct. Its type is the user's, so its JSON is that of
+// encoding/json, as it is without HTML escapes.
 type clerk struct {
 	text bytes.Buffer
 	json *json.Encoder

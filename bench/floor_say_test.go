@@ -109,7 +109,8 @@ func appendsOf[S any](t *testing.T, g *dag.Graph[S], input func(*S)) (all [][]by
 	return all
 }
 
-// A text that JSON has to escape, or that isn't ASCII, is refused wherever that stands in it, and no other one.
+// A text that JSON has to escape, or that isn't ASCII, is refused wherever that stands in it, and
+// no other one.
 func TestQuoted(t *testing.T) {
 	for c := range 256 {
 		asItIs := c >= ' ' && c < 0x80 && c != '"' && c != '\\'

@@ -19,7 +19,8 @@ func TestFloorsBesideAnError(t *testing.T) {
 	}
 }
 
-// How often a function turns comes to what is wanted, whatever a turn takes, and at most doubles at once.
+// How often a function turns comes to what is wanted, whatever a turn takes, and at most doubles at
+// once.
 func TestCorrected(t *testing.T) {
 	for _, test := range []struct{ turns, want, took, corrected float64 }{
 		{100, 200, 200, 100},

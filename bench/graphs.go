@@ -84,12 +84,13 @@ type Book struct {
 
 func (b *Book) count() int { return b.Count.Get() }
 
-// text is what nodes write that write 1 KB: so much that a superstep of it is 1 031 bytes, with its envelope and its key, and is
-// kept as it is. An append of more than 1 152 bytes a store tries to compress; longText, of which a superstep is 1 501, gains nothing by it.
+// text is what nodes write that write 1 KB: so much that a superstep of it is 1 031 bytes, with its
+// envelope and its key, and is kept as it is. An append of more than 1 152 bytes a store tries to
+// compress; longText, of which a superstep is 1 501, gains nothing by it.
 var text, longText = noise(1, 800), noise(4, 1_270)
 
-// noise returns a text of n bytes which compresses as little as one can, and which is JSON as it is, whoever writes it: nothing
-// in it is escaped.
+// noise returns a text of n bytes which compresses as little as one can, and which is JSON as it
+// is, whoever writes it: nothing in it is escaped.
 func noise(seed uint64, n int) string {
 	random := rand.New(rand.NewPCG(seed, 0))
 	text := make([]byte, 0, n)

@@ -7,8 +7,8 @@ import (
 	"github.com/pawlgo/pawl/dag"
 )
 
-// What is called 1 KB is that: a Page as JSON, whoever writes it, and a superstep of text, which a store keeps as it is. One of
-// longText is more than it keeps without trying to compress it.
+// What is called 1 KB is that: a Page as JSON, whoever writes it, and a superstep of text, which a
+// store keeps as it is. One of longText is more than it keeps without trying to compress it.
 func TestSizes(t *testing.T) {
 	for _, n := range []int{1, 10_000} {
 		data, err := json.Marshal(page(n, pageText))

@@ -57,7 +57,8 @@ func openQuiet(s session) (*bed, error) {
 	return b, err
 }
 
-// resting returns what so many runs take that wait, and how many goroutines there are more: one of before may have ended.
+// resting returns what so many runs take that wait, and how many goroutines there are more: one of
+// before may have ended.
 func resting(s session, runs int) (bytes, goroutines float64, err error) {
 	b, err := openQuiet(s)
 	if err != nil {

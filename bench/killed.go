@@ -17,8 +17,8 @@ import (
 )
 
 // killed measures how long it takes from opening the store of a process that was killed with 10 000
-// runs in flight until the first of them is at work, and until all are. In every round it is another
-// process, killed by SIGKILL.
+// runs in flight until the first of them is at work, and until all are. In every round it is
+// another process, killed by SIGKILL.
 func killed(s session) ([]row, error) {
 	runs := s.scale(10_000, 200)
 	var first, all, reading, over series
@@ -88,8 +88,8 @@ func takeOff(args []string) error {
 	return <-failed
 }
 
-// crashed returns the directory of the store of a process that was killed with so many runs in flight. It waits no
-// longer than most until they are.
+// crashed returns the directory of the store of a process that was killed with so many runs in
+// flight. It waits no longer than most until they are.
 func crashed(s session, runs int, most time.Duration) (string, error) {
 	dir, err := os.MkdirTemp(s.dir, "killed-")
 	if err != nil {
@@ -184,8 +184,8 @@ func until(reached <-chan struct{}, failed <-chan error, began time.Time) (float
 	}
 }
 
-// readLogs returns how many seconds it takes to read what was in the logs of runs when they were listed, which
-// is all of it that a recovery had to read.
+// readLogs returns how many seconds it takes to read what was in the logs of runs when they were
+// listed, which is all of it that a recovery had to read.
 func readLogs(store checkpoint.Store, runs []checkpoint.Info) (float64, error) {
 	began := time.Now()
 	for _, info := range runs {

@@ -12,8 +12,8 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// A recovery goes on with all runs that were in flight, and says so if there are fewer, or none, instead of
-// waiting for them.
+// A recovery goes on with all runs that were in flight, and says so if there are fewer, or none,
+// instead of waiting for them.
 func TestRecoveredWantsAllRuns(t *testing.T) {
 	const runs = 3
 	dir, one := t.TempDir(), t.TempDir()

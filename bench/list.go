@@ -91,9 +91,9 @@ func fillNotes(elements int, with string) func(*Work) {
 	}
 }
 
-// appendsOfRun times the first appends of a run that begins with a List of so many times the same text, from
-// before the first one until all are stored, and tells how many bytes they give to the store. Before these, if crowd is not zero,
-// another run begins with a List of 1 KB so many times.
+// appendsOfRun times the first appends of a run that begins with a List of so many times the same
+// text, from before the first one until all are stored, and tells how many bytes they give to the
+// store. Before these, if crowd is not zero, another run begins with a List of 1 KB so many times.
 func appendsOfRun(crowd, elements int, with string, appends int, bytes *int) probe {
 	var store *counter
 	var others *memory.Store
@@ -140,8 +140,8 @@ func crowded(notes int) (*memory.Store, error) {
 	return store, err
 }
 
-// A counter counts what a store is given by one run, whose node looks at it meanwhile: snapshots are
-// written in the background.
+// A counter counts what a store is given by one run, whose node looks at it meanwhile: snapshots
+// are written in the background.
 type counter struct {
 	*memory.Store
 	bytes atomic.Int64

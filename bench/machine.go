@@ -49,7 +49,8 @@ func fileSystem(dir string) string {
 
 const unknownFileSystem = "an unknown file system"
 
-// mounted returns the type of the one of mounts, as /proc/mounts has them, that the absolute dir is on.
+// mounted returns the type of the one of mounts, as /proc/mounts has them, that the absolute dir is
+// on.
 func mounted(mounts []byte, dir string) string {
 	kind, at := unknownFileSystem, ""
 	for line := range bytes.Lines(mounts) {

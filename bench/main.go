@@ -17,8 +17,8 @@ import (
 	"syscall"
 )
 
-// A part is figures that are measured together. Its rows' names begin with its name. Beside an error are the
-// rows that were measured before it.
+// A part is figures that are measured together. Its rows' names begin with its name. Beside an
+// error are the rows that were measured before it.
 type part struct {
 	name    string
 	measure func(session) ([]row, error)
@@ -118,7 +118,8 @@ func bench(o order) ([]row, error) {
 	return rows, err
 }
 
-// clearing returns what removes dir, and does so as well when the process is told to end, which it does then.
+// clearing returns what removes dir, and does so as well when the process is told to end, which it
+// does then.
 func clearing(dir string) (clear func()) {
 	told, ignore := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	stay := context.AfterFunc(told, func() {
@@ -139,7 +140,8 @@ func clearing(dir string) (clear func()) {
 	}
 }
 
-// measure measures what is wanted of parts. One that fails keeps none of the others from being measured.
+// measure measures what is wanted of parts. One that fails keeps none of the others from being
+// measured.
 func (s session) measure(parts []part) ([]row, error) {
 	rows := []row{} // an array of JSON, even if it is empty
 	var errs []error

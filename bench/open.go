@@ -12,7 +12,8 @@ import (
 	"github.com/pawlgo/pawl/state"
 )
 
-// A Volume collects a page in each superstep. It is the state whose natural JSON a plainVolume reads.
+// A Volume collects a page in each superstep. It is the state whose natural JSON a plainVolume
+// reads.
 type Volume struct {
 	Pages state.List[Page]
 	Count state.Sum[int]
@@ -27,8 +28,8 @@ type plainVolume struct {
 
 // opening measures what it takes to know where a run stands which has ended 10 000 supersteps with
 // 10 MB, by a dispatcher that has never seen it, on a store of Badger that has just been opened:
-// without a look at the large cell, against a scan of the same keys that touches none of the values;
-// and with a look at every element, against json.Unmarshal of the state's JSON.
+// without a look at the large cell, against a scan of the same keys that touches none of the
+// values; and with a look at every element, against json.Unmarshal of the state's JSON.
 func opening(s session) ([]row, error) {
 	supersteps := s.scale(10_000, 500)
 	last := fmt.Sprintf("node-%d", supersteps+1)

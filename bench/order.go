@@ -20,8 +20,8 @@ type order struct {
 	page        string   // file; "" is none
 }
 
-// ordered returns what args ask for, or an error if it can't be done as they ask: measuring takes long. It ends the
-// process where a flag is wrong.
+// ordered returns what args ask for, or an error if it can't be done as they ask: measuring takes
+// long. It ends the process where a flag is wrong.
 func ordered(args []string) (o order, err error) {
 	flags := flag.NewFlagSet("bench", flag.ExitOnError)
 	flags.BoolVar(&o.json, "json", false, "print a JSON array instead of a table")
@@ -58,8 +58,8 @@ func ordered(args []string) (o order, err error) {
 	return o, err
 }
 
-// give puts rows where they are wanted, beside the error of measuring them. They are printed if the page has
-// not taken them.
+// give puts rows where they are wanted, beside the error of measuring them. They are printed if the
+// page has not taken them.
 func (o order) give(w io.Writer, rows []row, err error) error {
 	if o.page != "" && err == nil {
 		if err = writePage(o.page, rows); err == nil && !o.json {

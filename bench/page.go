@@ -14,7 +14,8 @@ const (
 	endResults   = "<!-- end of results -->\n"
 )
 
-// readRows returns the rows that an earlier -json has printed into files. They are not nil if there are none.
+// readRows returns the rows that an earlier -json has printed into files. They are not nil if there
+// are none.
 func readRows(paths ...string) ([]row, error) {
 	rows := []row{}
 	for _, path := range paths {

@@ -14,8 +14,8 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// resumes measures what it costs to ask a question near the end of a chain, to answer it and
-// to go on, with a memory store. In the process that asks, that is from the moment at which the node
+// resumes measures what it costs to ask a question near the end of a chain, to answer it and to go
+// on, with a memory store. In the process that asks, that is from the moment at which the node
 // begins to the end of the run, two nodes included. A dispatcher that has never seen the run has to
 // read its log first, as another process would: that counts from the answer.
 func resumes(s session) ([]row, error) {
@@ -59,8 +59,8 @@ func (s session) flatness(behind func(nodes int) probe) ([]series, error) {
 	return s.probes([]int{questionsOf(s, 1_000), questionsOf(s, 10)}, behind(1_000), behind(10))
 }
 
-// asking runs a chain of n nodes, the last but one of which asks, and answers it. It counts from the
-// question on.
+// asking runs a chain of n nodes, the last but one of which asks, and answers it. It counts from
+// the question on.
 func asking(n int) probe {
 	store := new(memory.Store)
 	var began time.Time
@@ -97,8 +97,8 @@ func asking(n int) probe {
 	}
 }
 
-// answered goes on with runs that another dispatcher has brought to a question, and adds up how many entries all of
-// them have behind their newest snapshots.
+// answered goes on with runs that another dispatcher has brought to a question, and adds up how
+// many entries all of them have behind their newest snapshots.
 func answered(n int, store *memory.Store, behind *uint64) stage {
 	ctx := context.Background()
 	return func(times int) (func() error, func(), error) {
@@ -148,7 +148,8 @@ func answer(ctx context.Context, d *dispatcher.Dispatcher[Work], run, id string)
 	return d.Run(ctx, run, nil, dispatcher.Answering(id, true))
 }
 
-// behindSnapshot returns how many entries of a run have to be read that its newest snapshot does not have.
+// behindSnapshot returns how many entries of a run have to be read that its newest snapshot does
+// not have.
 func behindSnapshot(store *memory.Store, run string) (uint64, error) {
 	info, err := store.Stat(context.Background(), run)
 	if err != nil {

@@ -35,8 +35,8 @@ func (e entrant) timed(n int) (time.Duration, error) {
 	return took, nil
 }
 
-// warm does it for so long. LangGraph.js is compiled while it runs: a node of its first runs takes three to ten times as
-// long as one of the hundredth run.
+// warm does it for so long. LangGraph.js is compiled while it runs: a node of its first runs takes
+// three to ten times as long as one of the hundredth run.
 func (e entrant) warm(long time.Duration) error {
 	n := 1
 	for end := time.Now().Add(long); time.Now().Before(end); {

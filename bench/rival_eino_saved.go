@@ -13,8 +13,9 @@ import (
 	"github.com/dgraph-io/badger/v4"
 )
 
-// durable runs a chain of n nodes, so many times with a store, and saves after every node. Eino writes a checkpoint when a graph is
-// interrupted and at no other time, so that each node is interrupted after it and the graph called again.
+// durable runs a chain of n nodes, so many times with a store, and saves after every node. Eino
+// writes a checkpoint when a graph is interrupted and at no other time, so that each node is
+// interrupted after it and the graph called again.
 func (m einoMode) durable(n int) (func(store *bare, times int) error, error) {
 	var store einoBadger
 	var names []string

@@ -117,8 +117,9 @@ func (t *table) fan() error {
 	})
 }
 
-// durable compares steps that write 1 KB each, one run at a time. Who writes to Badger has a directory for each window: what is
-// merged behind one is not in the next. The others keep their process or their server, and what it has.
+// durable compares steps that write 1 KB each, one run at a time. Who writes to Badger has a
+// directory for each window: what is merged behind one is not in the next. The others keep their
+// process or their server, and what it has.
 func (t *table) durable() error {
 	s := t.session
 	g := chain(s.length, write)
@@ -147,8 +148,8 @@ func pawlSynced(s session, g *dag.Graph[Work], size int) entrant {
 	return entrant{"pawl", note, fresh(s, true, func(b *bed) contender { return b.runs(g, 1) }).timed}
 }
 
-// synced are the others that save to a synced Badger: transactions of so many bytes, or what they have to. They have one for each
-// window.
+// synced are the others that save to a synced Badger: transactions of so many bytes, or what they
+// have to. They have one for each window.
 func synced(s session, size int) ([]entrant, error) {
 	alone := freshBare(s, size, true, func(b *bare, n int) error { return b.groups(1)(n * s.length) })
 	rest := []entrant{{"badger", "a synced transaction of the same bytes, which nothing resumes; " + survivesPower, alone.timed}}

@@ -86,8 +86,8 @@ func try(t *testing.T, name string, c contender, err error) {
 	}
 }
 
-// Without what it needs LangGraph.js is absent by name, wherever it would have a row, and nobody takes part for it.
-// Who asks for that row is told why there is none.
+// Without what it needs LangGraph.js is absent by name, wherever it would have a row, and nobody
+// takes part for it. Who asks for that row is told why there is none.
 func TestLangGraphAbsent(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	l, err := startLangGraph(t.TempDir())

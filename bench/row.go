@@ -32,8 +32,8 @@ func atLeast(name string, s series, unit string, target float64, note string, ar
 	return r.aimed(target, r.Value >= target)
 }
 
-// shown makes a row of a figure that has no target. Nothing that is measured is less than nothing, and
-// what is no number JSON can't say.
+// shown makes a row of a figure that has no target. Nothing that is measured is less than nothing,
+// and what is no number JSON can't say.
 func shown(name string, s series, unit string, note string, args ...any) row {
 	r := row{Name: name, Unit: unit, Note: fmt.Sprintf(note, args...) + s.spread()}
 	v := s.median()
@@ -48,7 +48,8 @@ func shown(name string, s series, unit string, note string, args ...any) row {
 	return r
 }
 
-// aimed gives r its target. A figure of 0 is one: who counts and may have had nothing to count says so himself.
+// aimed gives r its target. A figure of 0 is one: who counts and may have had nothing to count says
+// so himself.
 func (r row) aimed(target float64, reached bool) row {
 	if !finite(target) {
 		r.OK, r.Note = false, fmt.Sprintf("no target: %v; ", target)+r.Note

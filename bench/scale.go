@@ -29,8 +29,8 @@ func scaling(s session) ([]row, error) {
 	return rows, nil
 }
 
-// longRuns measures a run of a million supersteps against a hundred of ten thousand: running them, and
-// finding out where one stands once the store was opened anew.
+// longRuns measures a run of a million supersteps against a hundred of ten thousand: running them,
+// and finding out where one stands once the store was opened anew.
 func longRuns(s session) ([]row, error) {
 	const short = 100
 	supersteps := s.scale(1_000_000, 20_000)
@@ -57,8 +57,9 @@ func longRuns(s session) ([]row, error) {
 	}, nil
 }
 
-// longRun runs so many supersteps so many times, ten in each iteration of a loop, and tells how long that
-// took, and how long it takes to find out where the last one stands in the store opened anew.
+// longRun runs so many supersteps so many times, ten in each iteration of a loop, and tells how
+// long that took, and how long it takes to find out where the last one stands in the store opened
+// anew.
 func longRun(s session, runs, supersteps int) (running, standing time.Duration, err error) {
 	b, err := openBed(s, false)
 	if err != nil {
@@ -108,8 +109,8 @@ func manyItems(s session) ([]row, error) {
 		"an item of an Each of %d (%.3g µs) to one of an Each of %d, with a memory store", many, all[0].median()*1e-3, few)}, nil
 }
 
-// eachOf runs an Each of so many items, again and again, each time with a new memory store, which is made
-// before, with its dispatcher.
+// eachOf runs an Each of so many items, again and again, each time with a new memory store, which
+// is made before, with its dispatcher.
 func eachOf(items, times int) probe {
 	b := dag.New[Work]("each")
 	all := make([]int, items)
@@ -139,8 +140,8 @@ type Chest struct {
 	Files state.Map[string, string]
 }
 
-// largeStates measures supersteps over a state near the limit of 256 MiB against those over a small one.
-// What the input takes is not measured, nor what it takes to collect what that left behind.
+// largeStates measures supersteps over a state near the limit of 256 MiB against those over a small
+// one. What the input takes is not measured, nor what it takes to collect what that left behind.
 func largeStates(s session) ([]row, error) {
 	const file = 1 << 20
 	files := s.scale(240, 2)
@@ -153,8 +154,8 @@ func largeStates(s session) ([]row, error) {
 		files, all[0].median()*1e-3, all[1].median()*1e-3)}, nil
 }
 
-// overFiles runs a chain beside so many values of so many bytes, and tells how long n supersteps took: those
-// between a first node, which collects, and a last one.
+// overFiles runs a chain beside so many values of so many bytes, and tells how long n supersteps
+// took: those between a first node, which collects, and a last one.
 func overFiles(files, bytes int) probe {
 	return func(n int) (took time.Duration, err error) {
 		var began time.Time

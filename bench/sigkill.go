@@ -21,7 +21,8 @@ import (
 // rivalChildren are children as well.
 var rivalChildren = map[string]func(args []string) error{"work": workToKill}
 
-// killedForReal kills processes that do the work with a store of Badger. The work is done so many times.
+// killedForReal kills processes that do the work with a store of Badger. The work is done so many
+// times.
 func killedForReal(s session, works int) ([]row, error) {
 	random := rand.New(rand.NewPCG(8, 8))
 	hurt, kills, worst := 0, 0, 0 // runs of the work, processes, visits

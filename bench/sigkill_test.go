@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// What processes have written says which visits were executed, and how often. Nothing was if there is no file.
+// What processes have written says which visits were executed, and how often. Nothing was if there
+// is no file.
 func TestReadVisits(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -54,8 +55,8 @@ func TestReadVisits(t *testing.T) {
 	}
 }
 
-// Each process is held to what it executes again itself: what another one has spared doesn't count for it.
-// Without a kill before it nothing may be executed again.
+// Each process is held to what it executes again itself: what another one has spared doesn't count
+// for it. Without a kill before it nothing may be executed again.
 func TestProcesses(t *testing.T) {
 	type process struct {
 		executed []int

@@ -23,9 +23,9 @@ func collect(_ context.Context, s *Shelf) error {
 	return nil
 }
 
-// storing measures what a store of Badger keeps of a run of 200 supersteps that collects 1 KB in each,
-// against that and the state which it comes to, and reading the run once from a store that has just
-// been opened, against a bare Badger that copies the values of the same keys.
+// storing measures what a store of Badger keeps of a run of 200 supersteps that collects 1 KB in
+// each, against that and the state which it comes to, and reading the run once from a store that
+// has just been opened, against a bare Badger that copies the values of the same keys.
 func storing(s session) ([]row, error) {
 	var rows []row
 	lengths := []int{10, 50, 200, 1_000}
@@ -114,7 +114,8 @@ func read200(s session, rows []row) ([]row, error) {
 			"where the run stands and its state, by a dispatcher that has never seen it: %.3g µs", all[1].median()*1e-3)), nil
 }
 
-// readAll reads a run of so many supersteps, each of which is two entries, behind two of its beginning and before one of its end.
+// readAll reads a run of so many supersteps, each of which is two entries, behind two of its
+// beginning and before one of its end.
 func readAll(supersteps int) func(context.Context, *badgerstore.Store) error {
 	return func(ctx context.Context, store *badgerstore.Store) error {
 		return readEntries(ctx, store, "run-0", 2*supersteps+3)

@@ -71,7 +71,8 @@ type crowd struct {
 	g    *dag.Graph[Work]
 	runs int
 	next int // run to look at
-	// listed is the first half of the runs, in the order of a listing: behind each of a hundred or more is a page of 50.
+	// listed is the first half of the runs, in the order of a listing: behind each of a hundred or
+	// more is a page of 50.
 	listed []string
 }
 
@@ -120,7 +121,8 @@ func waiting(s session, g *dag.Graph[Work], runs int) (*crowd, error) {
 	return c, err
 }
 
-// listed returns the ids of the first n runs of a listing: they were begun by many at once, in no order of their names.
+// listed returns the ids of the first n runs of a listing: they were begun by many at once, in no
+// order of their names.
 func listed(store checkpoint.Store, n int) ([]string, error) {
 	var ids []string
 	for len(ids) < n {
@@ -187,8 +189,9 @@ func (c *crowd) page(times int) error {
 	return nil
 }
 
-// barePage reads what page does, and no more: keys of rows are r and the number of the run, those of appends l, that, and the
-// number of an entry. It finds the last append of each run by stepping, which is three steps for runs as short as these.
+// barePage reads what page does, and no more: keys of rows are r and the number of the run, those
+// of appends l, that, and the number of an entry. It finds the last append of each run by stepping,
+// which is three steps for runs as short as these.
 func (c *crowd) barePage(times int) error {
 	var value []byte
 	keep := func(v []byte) error {

@@ -1,8 +1,10 @@
 package main
 
-// sustained measures what supersteps of 1 KB cost when so many are written one after the other that what Badger has to merge counts: 500 MB,
-// of one run after the other in a store that is not synced, and of a hundred at once in one that is. Bare Badger writes the same bytes,
-// ever behind what it has, or into a hundred places. Every window has a directory of its own, and there are seven.
+// sustained measures what supersteps of 1 KB cost when so many are written one after the other that
+// what Badger has to merge counts: 500 MB, of one run after the other in a store that is not
+// synced, and of a hundred at once in one that is. Bare Badger writes the same bytes, ever behind
+// what it has, or into a hundred places. Every window has a directory of its own, and there are
+// seven.
 func sustained(s session) ([]row, error) {
 	supersteps := s.scale(500_000, 2_000)
 	s.rounds = min(s.rounds, 7)

@@ -23,7 +23,8 @@ const (
 	legendLetter, marker = 7.3, 3.6
 )
 
-// The colours can be told apart by most people whose eyes confuse some; in the dark they are lighter.
+// The colours can be told apart by most people whose eyes confuse some; in the dark they are
+// lighter.
 const style = `
 text { font: 13px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; fill: #24292f; }
 .title { font-size: 16px; font-weight: 600; }
@@ -90,8 +91,8 @@ func (c chart) svg(l look) []byte {
 	return b.Bytes()
 }
 
-// within leaves out points that have no place on a logarithmic axis: the difference of two figures may be
-// nothing at all.
+// within leaves out points that have no place on a logarithmic axis: the difference of two figures
+// may be nothing at all.
 func (c chart) within(l look) (some chart) {
 	for _, line := range c.lines {
 		for _, p := range line.points {

@@ -38,7 +38,8 @@ func tails(s session) ([]row, error) {
 		barePiece>>10, beside.median()*1e-3, idle.median()*1e-3)), nil
 }
 
-// besideLarge is the row of appends, which is not ok if there was a window beside which no state was begun.
+// besideLarge is the row of appends, which is not ok if there was a window beside which no state
+// was begun.
 func besideLarge(idle, beside series, states []int, bytes int) row {
 	all, none := 0, 0
 	for _, n := range states {
@@ -75,7 +76,8 @@ func besideIdle(s session, measure func(alone bool) (float64, error)) (idle, bes
 }
 
 // tail appends for a window and returns the 99th percentile, with how many large states another run
-// began to write meanwhile. The window goes on until it is one: a slow disk may take all of it for the one before.
+// began to write meanwhile. The window goes on until it is one: a slow disk may take all of it for
+// the one before.
 func tail(s session, alone bool, large string) (p99 float64, states int, err error) {
 	b, err := openBed(s, true)
 	if err != nil {
@@ -141,8 +143,8 @@ const mostWindows = 10
 
 func atOnce() bool { return true }
 
-// timesOf does it again and again for a window, and a hundred times at least, and then until there is enough,
-// if that is within ten windows.
+// timesOf does it again and again for a window, and a hundred times at least, and then until there
+// is enough, if that is within ten windows.
 func timesOf(s session, enough func() bool, do func() error) (took series, err error) {
 	least, first := s.scale(100, 10), time.Now()
 	for {
@@ -160,8 +162,8 @@ func timesOf(s session, enough func() bool, do func() error) (took series, err e
 // barePiece is what a large value may be cut into.
 const barePiece = 64 << 10
 
-// bareTail commits 1 KB at a time for a window and returns the 99th percentile. If it is not alone another goroutine
-// writes what pieces of large values are written in.
+// bareTail commits 1 KB at a time for a window and returns the 99th percentile. If it is not alone
+// another goroutine writes what pieces of large values are written in.
 func bareTail(s session, alone bool) (p99 float64, err error) {
 	b, err := openBare(s, 1_000, true)
 	if err != nil {

@@ -28,10 +28,10 @@ const (
 var oftenKilled = []float64{0.5, 1, 2, 4, 8}
 
 // twice counts how much of the same work is done again when the process that does it is killed at
-// random moments, a thousand times in all, beside rivals and a loop that begins again from the start.
-// The moments are of the same distribution for all: after so many visits, exponential, with some of a
-// stage behind them and the rest in flight. Most kills are of a life, in which nothing begins and nothing
-// is stored any more from that moment on; some are of a process, by SIGKILL.
+// random moments, a thousand times in all, beside rivals and a loop that begins again from the
+// start. The moments are of the same distribution for all: after so many visits, exponential, with
+// some of a stage behind them and the rest in flight. Most kills are of a life, in which nothing
+// begins and nothing is stored any more from that moment on; some are of a process, by SIGKILL.
 func twice(s session) ([]row, error) {
 	ours := payer{line: "pawl", kills: s.scale(200, 5), begin: func() worker {
 		return &pawlWork{pawltest.Mortal{Store: new(memory.Store)}}
@@ -106,8 +106,8 @@ type worker interface {
 type lived struct {
 	began []int // visits, in their order
 	done  bool  // the work is; or else the life has ended
-	// durable are the visits, of all lives, that were stored as finished when the life ended: all others
-	// that had begun were in flight. It is nil if the worker can't tell.
+	// durable are the visits, of all lives, that were stored as finished when the life ended: all
+	// others that had begun were in flight. It is nil if the worker can't tell.
 	durable []int
 }
 
@@ -138,8 +138,9 @@ func (p *payer) pay(s session) error {
 	return nil
 }
 
-// afterOneKill is the row of what is executed again. It is not ok either if any of that was durable, or if
-// there was no kill at which a worker that forgets the durable visits of a stage could have been seen.
+// afterOneKill is the row of what is executed again. It is not ok either if any of that was
+// durable, or if there was no kill at which a worker that forgets the durable visits of a stage
+// could have been seen.
 func (p *payer) afterOneKill() row {
 	r := atMost("twice/again-after-one-kill", series{float64(p.again)}, "visits", sideBySide,
 		"the most that was executed again after one of %d kills, %d of them with a part of a stage durable; %d visits were executed again that were durable",
@@ -222,13 +223,13 @@ type life struct {
 	ended bool
 }
 
-// slowVisit is how long visits take that are in flight when a life ends. Those beside them that take no time
-// are finished, and stored, long before.
+// slowVisit is how long visits take that are in flight when a life ends. Those beside them that
+// take no time are finished, and stored, long before.
 const slowVisit = 2 * time.Millisecond
 
-// begin is what each visit calls first. It takes no time before the end-th, which and those behind it take
-// slowVisit: the life ends just before the first of them does. What begins then doesn't count: in a process
-// that is dead nothing does.
+// begin is what each visit calls first. It takes no time before the end-th, which and those behind
+// it take slowVisit: the life ends just before the first of them does. What begins then doesn't
+// count: in a process that is dead nothing does.
 func (l *life) begin(visit int) {
 	if l.count(visit) < l.end {
 		return

@@ -46,8 +46,8 @@ func TestTally(t *testing.T) {
 	}
 }
 
-// What begins again must have been in flight at the kill before it: a visit that was durable then, or that
-// began twice in the same life, is counted as forgotten.
+// What begins again must have been in flight at the kill before it: a visit that was durable then,
+// or that began twice in the same life, is counted as forgotten.
 func TestTallyOfWhatWasInFlight(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -82,8 +82,8 @@ func TestTallyOfWhatWasInFlight(t *testing.T) {
 	}
 }
 
-// A pawl that forgets the durable visits of an open stage executes no more again than are side by side, but
-// more than were in flight.
+// A pawl that forgets the durable visits of an open stage executes no more again than are side by
+// side, but more than were in flight.
 func TestAfterOneKill(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -186,8 +186,8 @@ func TestWorkersGoOn(t *testing.T) {
 	}
 }
 
-// A life ends with its end-th visit and those behind it in flight. What began before is durable, and all
-// that the next life begins is the rest.
+// A life ends with its end-th visit and those behind it in flight. What began before is durable,
+// and all that the next life begins is the rest.
 func TestLifeEndsAmidAStage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const end = sideBySide + 4

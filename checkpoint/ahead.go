@@ -5,39 +5,43 @@ import (
 	"runtime"
 )
 
-// How far ahead a loop is at most: so many batches, one of which the caller has, each of so many values or
-// not many more bytes.
+// How far ahead a loop is at most: so many batches, one of which the caller has, each of so many
+// values or not many more bytes.
 const (
 	batches    = 12
 	batchItems = 32
 	batchBytes = 64 << 10
 )
 
-// A sheet is an envelope: the first of its entries, which were read already, and what is left of it.
+// A sheet is an envelope: the first of its entries, which were read already, and what is left of
+// it.
 type sheet struct {
 	entries []Entry
 	left    unread
 	kept    []byte // all of it, if its memory is its own and is not used again
 }
 
-// reading appends to room the first entries in data, at most so many, whose memory they share, and returns what is left.
+// reading appends to room the first entries in data, at most so many, whose memory they share, and
+// returns what is left.
 type reading func(room []Entry, data []byte, most int) ([]Entry, unread)
 
-// readAhead is how many entries of an envelope are read before somebody takes one of them: as many as most have. An Each
-// may have thousands in one.
+// readAhead is how many entries of an envelope are read before somebody takes one of them: as many
+// as most have. An Each may have thousands in one.
 const readAhead = 32
 
-// behind is how many batches wait for a caller who has enough to do. One who may soon have to wait reads the entries itself:
-// so both are done at the same time, whatever it does with them.
+// behind is how many batches wait for a caller who has enough to do. One who may soon have to wait
+// reads the entries itself: so both are done at the same time, whatever it does with them.
 const behind = 6
 
-// ahead has the loop of lent run in a goroutine of its own, ahead of who takes what is read of it: so a long log is
-// read and checked on one processor while it is applied on another one, and parsed on that which has less to do.
+// ahead has the loop of lent run in a goroutine of its own, ahead of who takes what is read of it:
+// so a long log is read and checked on one processor while it is applied on another one, and parsed
+// on that which has less to do.
 //
-// It yields what read makes of what lent yields, in order, up to the first error. What it yields is valid until the next one, as
-// it has to be in lent. Values are copied, but those above 64 KiB: while the caller has one of them,
-// lent waits. Once the loop is over lent has returned. A panic in lent is one of the caller, and so is a Goexit.
-// With keep, those that are worth it have memory of their own.
+// It yields what read makes of what lent yields, in order, up to the first error. What it yields is
+// valid until the next one, as it has to be in lent. Values are copied, but those above 64 KiB:
+// while the caller has one of them, lent waits. Once the loop is over lent has returned. A panic in
+// lent is one of the caller, and so is a Goexit. With keep, those that are worth it have memory of
+// their own.
 func ahead(lent iter.Seq2[[]byte, error], read reading, keep bool) iter.Seq2[sheet, error] {
 	return func(yield func(sheet, error) bool) {
 		r := &reader{
@@ -62,7 +66,8 @@ func ahead(lent iter.Seq2[[]byte, error], read reading, keep bool) iter.Seq2[she
 	}
 }
 
-// A batch has values, one behind the other, what was read of them, and what has ended the loop behind them.
+// A batch has values, one behind the other, what was read of them, and what has ended the loop
+// behind them.
 type batch struct {
 	bytes   []byte
 	size    int     // of all values
@@ -72,7 +77,8 @@ type batch struct {
 	lent    bool // what the sheet shares its memory with belongs to the loop, which waits
 }
 
-// add reads at most so many entries in a copy of value. With keep it has memory of its own, if it is worth that.
+// add reads at most so many entries in a copy of value. With keep it has memory of its own, if it
+// is worth that.
 func (b *batch) add(read reading, value []byte, keep bool, most int) {
 	b.size += len(value)
 	if keep && len(value) >= worthKeeping {

@@ -13,7 +13,8 @@ import (
 
 var errEnd = errors.New("the end")
 
-// lending yields values of those sizes in one buffer, which it overwrites, and counts them; then err, if there is one.
+// lending yields values of those sizes in one buffer, which it overwrites, and counts them; then
+// err, if there is one.
 func lending(sizes []int, err error, yielded *atomic.Int64, returned *atomic.Bool) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		defer returned.Store(true)

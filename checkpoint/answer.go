@@ -12,8 +12,8 @@ type Answer struct {
 	Value json.RawMessage `json:"value,omitempty"`
 	How   string          `json:"how"`          // answered, skipped, expired or default
 	By    string          `json:"by,omitempty"` // who did it, if somebody has said so
-	// At is when it was given, which is not later than the entry. If nobody did in time it is when the question ended, by the clock
-	// that says until when it waits.
+	// At is when it was given, which is not later than the entry. If nobody did in time it is when
+	// the question ended, by the clock that says until when it waits.
 	At time.Time `json:"at"`
 	// Reason is why, if somebody has said so.
 	Reason string `json:"reason,omitempty"`

@@ -14,20 +14,20 @@ import (
 // With it a run that [Export] and [Import] carry to another store keeps its times and its
 // digests.
 type Archiver interface {
-	// Envelopes yields the sealed appends of the run in order, as the log stands when the
-	// loop begins. They are only lent: their memory is valid until the next one is yielded
-	// or the loop ends. Whoever takes them checks them. In place of one that is damaged comes the error, and
-	// a store may yield those behind it, for [Verify]; else an error ends the loop.
+	// Envelopes yields the sealed appends of the run in order, as the log stands when the loop
+	// begins. They are only lent: their memory is valid until the next one is yielded or the loop
+	// ends. Whoever takes them checks them. In place of one that is damaged comes the error, and a
+	// store may yield those behind it, for [Verify]; else an error ends the loop.
 	Envelopes(ctx context.Context, run string) iter.Seq2[[]byte, error]
 
-	// Restore makes the run of the lease, which must not exist, out of what another store
-	// has of it. All of it happens or nothing: until Restore returns
-	// nil there is no such run, and then it is durable; the lease ends with it. The
-	// envelopes are valid until the next one is taken, and whoever yields them may call the store meanwhile.
-	// ErrExists if the run exists, ErrFenced and ErrCommitUnknown as for Append, ErrCorrupt
-	// if the envelopes do not form a log, or one that can't go on, or the bases are not those that it refers to; an
-	// error among the envelopes is returned as it is. Where several things are wrong the lease comes first, then
-	// that the run exists.
+	// Restore makes the run of the lease, which must not exist, out of what another store has of
+	// it. All of it happens or nothing: until Restore returns nil there is no such run, and then it
+	// is durable; the lease ends with it. The envelopes are valid until the next one is taken, and
+	// whoever yields them may call the store meanwhile. ErrExists if the run exists, ErrFenced and
+	// ErrCommitUnknown as for Append, ErrCorrupt if the envelopes do not form a log, or one that
+	// can't go on, or the bases are not those that it refers to; an error among the envelopes is
+	// returned as it is. Where several things are wrong the lease comes first, then that the run
+	// exists.
 	Restore(ctx context.Context, l Lease, a Archive) (Info, error)
 }
 
@@ -66,8 +66,8 @@ func (a Archive) Complete(g *Log) error {
 	return nil
 }
 
-// What a run may come with that is restored leaves room for what follows: for the leases that a store gives
-// behind it, on any run, and for its next entries.
+// What a run may come with that is restored leaves room for what follows: for the leases that a
+// store gives behind it, on any run, and for its next entries.
 const (
 	mostEpoch = math.MaxInt64 / 2
 	mostSeq   = math.MaxInt64 / 2

@@ -16,8 +16,8 @@ func (e *ArgumentError) Error() string {
 	return "checkpoint: " + e.Call + ": the " + e.Argument + " " + e.Reason
 }
 
-// CheckContext returns the error of a ctx that is done, and an [*ArgumentError] for one that is nil: what a
-// store checks before a call begins.
+// CheckContext returns the error of a ctx that is done, and an [*ArgumentError] for one that is
+// nil: what a store checks before a call begins.
 func CheckContext(ctx context.Context) error {
 	if ctx == nil {
 		return &ArgumentError{aCall, "context", nilContext}

@@ -34,8 +34,8 @@ func sizes(b *testing.B, f func(b *testing.B, entries []checkpoint.Entry)) {
 	}
 }
 
-// BenchmarkSeal is what an append costs before a store has it: its entries as JSON, a checksum and a
-// digest. The memory is there already.
+// BenchmarkSeal is what an append costs before a store has it: its entries as JSON, a checksum and
+// a digest. The memory is there already.
 func BenchmarkSeal(b *testing.B) {
 	sizes(b, func(b *testing.B, entries []checkpoint.Entry) {
 		at := time.Now()

@@ -29,15 +29,16 @@ func (s Span) Between(from, to uint64) Span {
 	return s
 }
 
-// Entries yields the entries of the span out of appends, which loops over the stored envelopes in order, from the one
-// that holds an entry. It is the checking half of [Store.Read]: an
-// envelope that is damaged, of another place, or not there ends the loop with an error
-// that names the run and the entry; a span that begins before First is a [TrimmedError]. That the digest of an envelope
-// is its own it checks if ctx says so, see [WithDigests]. Once ctx is done no entry follows, but
-// its error. Each envelope has to be valid until the next one.
+// Entries yields the entries of the span out of appends, which loops over the stored envelopes in
+// order, from the one that holds an entry. It is the checking half of [Store.Read]: an envelope
+// that is damaged, of another place, or not there ends the loop with an error that names the run
+// and the entry; a span that begins before First is a [TrimmedError]. That the digest of an
+// envelope is its own it checks if ctx says so, see [WithDigests]. Once ctx is done no entry
+// follows, but its error. Each envelope has to be valid until the next one.
 //
-// Of a long span, when a few hundred entries were taken, a goroutine of its own goes on with another loop over appends, up to
-// 256 envelopes ahead; it has ended when the loop over the entries has. See [Keeping] for memory of its own.
+// Of a long span, when a few hundred entries were taken, a goroutine of its own goes on with
+// another loop over appends, up to 256 envelopes ahead; it has ended when the loop over the entries
+// has. See [Keeping] for memory of its own.
 func (s Span) Entries(ctx context.Context, appends func(seq uint64) iter.Seq2[[]byte, error]) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		if s.From < s.First {
@@ -59,8 +60,9 @@ func (s Span) Entries(ctx context.Context, appends func(seq uint64) iter.Seq2[[]
 	}
 }
 
-// A span of longSpan entries is worth another goroutine: checking them takes a millisecond, waking it and
-// waiting for it up to a tenth of that. It begins behind aloneEntries: who takes fewer wants a page, or a look.
+// A span of longSpan entries is worth another goroutine: checking them takes a millisecond, waking
+// it and waiting for it up to a tenth of that. It begins behind aloneEntries: who takes fewer wants
+// a page, or a look.
 const (
 	longSpan     = 1_000
 	aloneEntries = 300
@@ -80,7 +82,8 @@ func readFew(room []Entry, data []byte, most int) ([]Entry, unread) {
 	return room, left
 }
 
-// here yields envelopes of which nothing is read yet: those that lent, which is a loop of upTo, yields.
+// here yields envelopes of which nothing is read yet: those that lent, which is a loop of upTo,
+// yields.
 func (l *linked) here(lent iter.Seq2[[]byte, error]) iter.Seq2[sheet, error] {
 	return func(yield func(sheet, error) bool) {
 		for _, err := range lent {
@@ -154,8 +157,9 @@ type linked struct {
 // hashing is the key under which a context says that digests are to be computed.
 type hashing struct{}
 
-// WithDigests returns a context with which [Store.Read] computes the digests of what it reads: so what somebody has changed
-// who made the checksum fit is found. A store does that by handing its context on to [Span.Entries].
+// WithDigests returns a context with which [Store.Read] computes the digests of what it reads: so
+// what somebody has changed who made the checksum fit is found. A store does that by handing its
+// context on to [Span.Entries].
 func WithDigests(ctx context.Context) context.Context { return context.WithValue(ctx, hashing{}, true) }
 
 // upTo yields those of appends that follow, up to the one that holds the entry last.
@@ -209,10 +213,10 @@ func (l *linked) link(data []byte) (Head, error) {
 	return head, nil
 }
 
-// Corrupt returns the error of a run in whose stored data err was found, at the entry of
-// sequence number seq, or 0 if it was not in the log: a [CorruptError], or, for what this
-// program or these keys can't read, an error that wraps ErrVersion, ErrKey or ErrPlaintext and
-// behind which [Runs] goes on. Any other error, and what says so of the run already, is returned as it is.
+// Corrupt returns the error of a run in whose stored data err was found, at the entry of sequence
+// number seq, or 0 if it was not in the log: a [CorruptError], or, for what this program or these
+// keys can't read, an error that wraps ErrVersion, ErrKey or ErrPlaintext and behind which [Runs]
+// goes on. Any other error, and what says so of the run already, is returned as it is.
 func Corrupt(run string, seq uint64, err error) error {
 	var known *CorruptError
 	var before *unreadError
@@ -227,7 +231,8 @@ func Corrupt(run string, seq uint64, err error) error {
 	return err
 }
 
-// An unreadError is the error of a run that may be sound, and that this program or these keys can't read.
+// An unreadError is the error of a run that may be sound, and that this program or these keys can't
+// read.
 type unreadError struct {
 	run string // "" if it can't be told which
 	seq uint64 // 0 if it is not about the log
@@ -268,7 +273,8 @@ func (n notFound) Unwrap() error { return ErrNotFound }
 // NotFound returns the error of a store in which there is no such run. It wraps ErrNotFound.
 func NotFound(run string) error { return notFound(run) }
 
-// Claimed returns the error of an Append that claims the id of a message which waits. It wraps ErrConflict.
+// Claimed returns the error of an Append that claims the id of a message which waits. It wraps
+// ErrConflict.
 func Claimed(run, post string) error {
 	return fmt.Errorf("%w: run %q: a message waits under the id %q, which an entry claims", ErrConflict, run, post)
 }

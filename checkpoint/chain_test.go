@@ -73,17 +73,18 @@ func TestSpanYieldsItsEntries(t *testing.T) {
 	}
 }
 
-// Damage anywhere in a log, and whatever stands where it does not belong, ends the loop with
-// the run and the entry, and nothing of it or behind it is yielded: of short logs, and of long ones, which are
-// read ahead.
+// Damage anywhere in a log, and whatever stands where it does not belong, ends the loop with the
+// run and the entry, and nothing of it or behind it is yielded: of short logs, and of long ones,
+// which are read ahead.
 func TestSpanFindsDamage(t *testing.T) {
 	for _, appends := range []int{6, 700} {
 		findsDamage(t, appends)
 	}
 }
 
-// An entry that can't be read, in an append whose sums are right, ends the loop behind those before it, wherever it stands among
-// them: also if most of its append was read ahead, or is read by who takes it.
+// An entry that can't be read, in an append whose sums are right, ends the loop behind those before
+// it, wherever it stands among them: also if most of its append was read ahead, or is read by who
+// takes it.
 func TestSpanEndsAtAnEntryThatCantBeRead(t *testing.T) {
 	for _, appends := range []int{1, 700} {
 		log, heads := logOf(t, "a", appends)
@@ -206,8 +207,8 @@ func TestLongSpanYieldsItsEntries(t *testing.T) {
 	}
 }
 
-// Who takes a page of a long log, or looks at its beginning, has no more of it read than that; who takes more has it
-// read ahead, by somebody else, up to twelve batches of 32 appends.
+// Who takes a page of a long log, or looks at its beginning, has no more of it read than that; who
+// takes more has it read ahead, by somebody else, up to twelve batches of 32 appends.
 func TestWhatIsReadOfALongSpan(t *testing.T) {
 	log, heads := logOf(t, "a", 1_000)
 	s := checkpoint.Span{Run: "run", From: 1, To: 2_000, Head: heads[999]}
@@ -243,7 +244,8 @@ func TestWhatIsReadOfALongSpan(t *testing.T) {
 	}
 }
 
-// A context ends the loop before the next entry, but not behind the last one, wherever that is in its append.
+// A context ends the loop before the next entry, but not behind the last one, wherever that is in
+// its append.
 func TestContextEndsASpan(t *testing.T) {
 	log, heads := logOf(t, "a", 700)
 	for _, to := range []uint64{5, 6, 1_399, 1_400} {

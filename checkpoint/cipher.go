@@ -9,11 +9,11 @@ type Cipher interface {
 	// characters. Stores keep it in the clear.
 	Key() string
 
-	// Seal appends to dst what plain is when it is sealed for a place, and returns all of it.
-	// The place names the one value that plain may be read as, and is not in what is returned:
-	// who opens it says it again. No two calls may return the same for the same arguments, so it never
-	// is nothing, of which a store makes a [*CipherError]. Seal keeps none of its arguments, and changes
-	// nothing but dst, which does not overlap them.
+	// Seal appends to dst what plain is when it is sealed for a place, and returns all of it. The
+	// place names the one value that plain may be read as, and is not in what is returned: who
+	// opens it says it again. No two calls may return the same for the same arguments, so it never
+	// is nothing, of which a store makes a [*CipherError]. Seal keeps none of its arguments, and
+	// changes nothing but dst, which does not overlap them.
 	Seal(dst, plain, place []byte) ([]byte, error)
 
 	// Open appends to dst what Seal was given, and returns all of it. ErrKey if the key that it

@@ -38,7 +38,8 @@ func appendEntry(b []byte, e *Entry) ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// isJSON reports whether raw is JSON, which is UTF-8: state.Valid lets a string hold any bytes, as json.Valid does.
+// isJSON reports whether raw is JSON, which is UTF-8: state.Valid lets a string hold any bytes, as
+// json.Valid does.
 func isJSON(raw []byte) bool { return state.Valid(raw) && utf8.Valid(raw) }
 
 func appendInt(b []byte, member string, n int) []byte {

@@ -8,10 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// A Cursor says where a run stands: the position in its log, and the visits that have
-// still to run or wait, in declaration order. Of a frame that pauses after a visit these are the ones
-// that come next, or that visit if none does. It prints as run@seq, followed by a space
-// and the visits joined by commas, and [ParseCursor] reads that back.
+// A Cursor says where a run stands: the position in its log, and the visits that have still to run
+// or wait, in declaration order. Of a frame that pauses after a visit these are the ones that come
+// next, or that visit if none does. It prints as run@seq, followed by a space and the visits joined
+// by commas, and [ParseCursor] reads that back.
 type Cursor struct {
 	Run    string   `json:"run"`
 	Seq    uint64   `json:"seq"`

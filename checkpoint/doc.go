@@ -10,18 +10,19 @@
 //	head, err := store.Append(ctx, lease, checkpoint.Head{}, []checkpoint.Entry{…})
 //	for entry, err := range store.Read(ctx, "inquiry-42", 1, head.Seq) { … }
 //
-// In a store of several processes a lease may have an end. Who works under it has it renewed by [Keep], and stops when he is
-// told that it is lost.
+// In a store of several processes a lease may have an end. Who works under it has it renewed by
+// [Keep], and stops when he is told that it is lost.
 //
 // # Promises
 //
-// When [Store.Append] returns nil, the entries are durable, in the sense that the
-// store's documentation gives to the word. All entries of an append become visible, or
-// none does. A damaged, missing or foreign entry is [ErrCorrupt], never an older state
-// and never [ErrNotFound]: whoever reads checks checksums, numbers, and that each append repeats the
-// digest of the one before it. What somebody has changed who made all of these fit, [Verify] finds, which computes the
-// digests, and so do [Export], [Import], and whoever reads [WithDigests]. The format is version 2; of it and of version 1 later versions of this package will
-// read what was written. A version that is not known is refused and left untouched.
+// When [Store.Append] returns nil, the entries are durable, in the sense that the store's
+// documentation gives to the word. All entries of an append become visible, or none does. A
+// damaged, missing or foreign entry is [ErrCorrupt], never an older state and never [ErrNotFound]:
+// whoever reads checks checksums, numbers, and that each append repeats the digest of the one
+// before it. What somebody has changed who made all of these fit, [Verify] finds, which computes
+// the digests, and so do [Export], [Import], and whoever reads [WithDigests]. The format is version
+// 2; of it and of version 1 later versions of this package will read what was written. A version
+// that is not known is refused and left untouched.
 //
 // # Runs that begin at a machine
 //

@@ -55,7 +55,8 @@ func TestEdgesImportSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// What a store has taken can be exported and imported, however deeply it is nested: in a line it is a level deeper, or two.
+// What a store has taken can be exported and imported, however deeply it is nested: in a line it is
+// a level deeper, or two.
 func TestEdgesExportOfDeepData(t *testing.T) {
 	for _, depth := range []int{1_000, 9_997, 9_998, 9_999, 10_000} {
 		deep := []byte(strings.Repeat("[", depth) + strings.Repeat("]", depth))

@@ -55,7 +55,8 @@ type Entry struct {
 	Outcome string `json:"outcome,omitempty"`
 	ID      string `json:"id,omitempty"`   // of an interrupt; the key of an effect
 	Post    string `json:"post,omitempty"` // id of the [Post] that this entry drains
-	// Claims is for Append, and not kept: nobody has posted what the entry drains. See [Store.Append].
+	// Claims is for Append, and not kept: nobody has posted what the entry drains. See
+	// [Store.Append].
 	Claims bool `json:"-"`
 
 	Delta json.RawMessage `json:"delta,omitempty"`
@@ -76,8 +77,8 @@ type Opening struct {
 	Origin *Origin `json:"origin,omitempty"`
 	// Lineage is from where the origin had gone on, the oldest first.
 	Lineage []Ancestor `json:"lineage,omitempty"`
-	// Trimmed is the last turn of which entries behind the checkpoint were trimmed, and with them what effects
-	// had returned that are not on the shelf; zero if none were.
+	// Trimmed is the last turn of which entries behind the checkpoint were trimmed, and with them
+	// what effects had returned that are not on the shelf; zero if none were.
 	Trimmed int `json:"trimmed,omitempty"`
 }
 
@@ -94,7 +95,8 @@ type RefusedInput struct {
 	Input   json.RawMessage `json:"input"`   // as it was posted
 }
 
-// A Note is the Data of a [Noted] entry that a node made, whose path it has then, or somebody outside.
+// A Note is the Data of a [Noted] entry that a node made, whose path it has then, or somebody
+// outside.
 type Note struct {
 	Name  string          `json:"note"`
 	Value json.RawMessage `json:"value,omitempty"`
@@ -133,8 +135,8 @@ type Migration struct {
 	Machine json.RawMessage `json:"machine"`
 }
 
-// Renamed is the path that a visit or frame has behind the migration, which had this one before
-// it: an iteration or item keeps its number, and what is inside a node goes with it. It is not there
+// Renamed is the path that a visit or frame has behind the migration, which had this one before it:
+// an iteration or item keeps its number, and what is inside a node goes with it. It is not there
 // any more if its node, or one around it, was forgotten, or another one has its name now.
 func (m *Migration) Renamed(path string) (is string, there bool) {
 	if len(m.Nodes) == 0 {
@@ -179,8 +181,8 @@ type FailedAttempt struct {
 	// Unfollowed: the failure edge of the visit is not taken, nor that of a frame around it,
 	// for an effect is in doubt that waits for somebody to say what happened.
 	Unfollowed bool `json:"unfollowed,omitempty"`
-	// Followed, of a visit that has failed: whether its failure edge is taken when its superstep ends. Nil in logs of earlier
-	// builds, which don't say.
+	// Followed, of a visit that has failed: whether its failure edge is taken when its superstep
+	// ends. Nil in logs of earlier builds, which don't say.
 	Followed *bool `json:"followed,omitempty"`
 }
 
@@ -229,7 +231,8 @@ type Resumption struct {
 	Owner string `json:"owner"`
 	// Ends: interrupts before and after a visit end with this resume.
 	Ends bool `json:"ends,omitempty"`
-	// Renews: the run was Cancelled when it had rested as Failed, and goes on as from there. A Failed run does without saying so.
+	// Renews: the run was Cancelled when it had rested as Failed, and goes on as from there. A
+	// Failed run does without saying so.
 	Renews bool `json:"renews,omitempty"`
 }
 

@@ -28,13 +28,14 @@ import (
 //	    digest: SHA-256 of all the above, 32 bytes
 //	    CRC-32C of all the above, 4 bytes
 //
-// The checksum finds accidents in a fraction of a microsecond, and who reads compares the digest with the one
-// that the next envelope repeats: so what was put in another's place is found without hashing anything (ADR 0054). Whether
-// a digest is that of its envelope, which only who has made the checksum fit can have changed, is for Verify,
-// Export, Import and Restore to find.
+// The checksum finds accidents in a fraction of a microsecond, and who reads compares the digest
+// with the one that the next envelope repeats: so what was put in another's place is found without
+// hashing anything (ADR 0054). Whether a digest is that of its envelope, which only who has made
+// the checksum fit can have changed, is for Verify, Export, Import and Restore to find.
 //
-// In version 1, which is read and not written any more, the checksum stands before the payload, at 72, and is of all
-// but itself; the digest is that of the whole envelope and stands nowhere but in the next one.
+// In version 1, which is read and not written any more, the checksum stands before the payload, at
+// 72, and is of all but itself; the digest is that of the whole envelope and stands nowhere but in
+// the next one.
 const (
 	magic        = "pawl"
 	formatV1     = 1
@@ -62,10 +63,11 @@ type Envelope struct {
 	data []byte // all of it
 }
 
-// Seal appends to dst the envelope of entries that follow the position after, and returns
-// it with the position at its end. Seal does not keep entries. With an *[ArgumentError] it refuses
-// none at all, an entry of an unknown kind, a string that is not UTF-8 and Data that is not JSON of UTF-8; of Delta and Outer
-// it trusts the caller, who has just encoded them. ErrTooLarge if there are no numbers left for the entries.
+// Seal appends to dst the envelope of entries that follow the position after, and returns it with
+// the position at its end. Seal does not keep entries. With an *[ArgumentError] it refuses none at
+// all, an entry of an unknown kind, a string that is not UTF-8 and Data that is not JSON of UTF-8;
+// of Delta and Outer it trusts the caller, who has just encoded them. ErrTooLarge if there are no
+// numbers left for the entries.
 func Seal(
 	dst []byte, after Head, at time.Time, epoch uint64, entries []Entry,
 ) ([]byte, Head, error) {
@@ -110,8 +112,8 @@ func endSeal(dst []byte, start int) ([]byte, Digest) {
 	return binary.BigEndian.AppendUint32(dst, crc32.Checksum(dst[start:], castagnoli)), digest
 }
 
-// sealTexts is [Seal] for entries that are encoded, in the version that they were sealed in. Whether they can be read is
-// for Unseal to say, and whoever loops over them.
+// sealTexts is [Seal] for entries that are encoded, in the version that they were sealed in.
+// Whether they can be read is for Unseal to say, and whoever loops over them.
 func sealTexts(dst []byte, version byte, after Head, at time.Time, epoch uint64, texts [][]byte) []byte {
 	start := len(dst)
 	dst = beginSeal(dst, version, after, at, epoch, len(texts))
@@ -140,8 +142,9 @@ func sumV1(e []byte) uint32 {
 }
 
 // Unseal reads an envelope that fills data, checking everything but its entries, which
-// [Envelope.Entries] reads, and its digest, for which see [Envelope.Head]. The error is ErrVersion for a version that is not known,
-// whatever else data holds, and otherwise wraps ErrCorrupt and says what is wrong.
+// [Envelope.Entries] reads, and its digest, for which see [Envelope.Head]. The error is ErrVersion
+// for a version that is not known, whatever else data holds, and otherwise wraps ErrCorrupt and
+// says what is wrong.
 func Unseal(data []byte) (Envelope, error) {
 	if len(data) < len(magic)+1 || string(data[:len(magic)]) != magic {
 		return Envelope{}, damage("this is no envelope")
@@ -193,8 +196,8 @@ func opened(data []byte) Envelope {
 // Last returns the sequence number of the last entry.
 func (e Envelope) Last() uint64 { return e.First + uint64(e.Count) - 1 }
 
-// Head returns the position at the end of the envelope. The digest is what the envelope says it is, which the checksum
-// covers, or in version 1, which doesn't say, computed.
+// Head returns the position at the end of the envelope. The digest is what the envelope says it is,
+// which the checksum covers, or in version 1, which doesn't say, computed.
 func (e Envelope) Head() Head {
 	if len(e.data) == 0 || e.data[4] == formatV1 {
 		return Head{Seq: e.Last(), Digest: sha256.Sum256(e.data)}
@@ -244,8 +247,8 @@ func (e *Envelope) unread() unread {
 	return unread{b: e.payload(), next: e.First, end: e.First + uint64(e.Count), at: e.At}
 }
 
-// take reads the next entry into the zero entry e, if there is one. It leaves e zero if there is none,
-// or one that can't be read, which it doesn't take.
+// take reads the next entry into the zero entry e, if there is one. It leaves e zero if there is
+// none, or one that can't be read, which it doesn't take.
 func (u *unread) take(e *Entry) (more bool, err error) {
 	if u.next == u.end {
 		if len(bytes.TrimSpace(u.b)) > 0 {

@@ -190,7 +190,8 @@ func envelopeV1(t testing.TB) []byte {
 	return data
 }
 
-// Envelopes of version 1 are read, for ever: they have the same entries, and the digests that they had.
+// Envelopes of version 1 are read, for ever: they have the same entries, and the digests that they
+// had.
 func TestFormatV1IsRead(t *testing.T) {
 	e, err := checkpoint.Unseal(envelopeV1(t))
 	if err != nil {
@@ -401,8 +402,8 @@ func FuzzPayload(f *testing.F) {
 	})
 }
 
-// An envelope that counts more entries than it has bytes, or more than there are numbers for, is none; and of an entry that can't be
-// read there is nothing.
+// An envelope that counts more entries than it has bytes, or more than there are numbers for, is
+// none; and of an entry that can't be read there is nothing.
 func TestEnvelopesThatCantBe(t *testing.T) {
 	entry := []byte(`{"kind":"done","path":"a"}` + "\n")
 	for name, c := range map[string]struct {

@@ -33,12 +33,13 @@ var (
 	ErrPlaintext = errors.New("checkpoint: stored data is not encrypted")
 	// ErrFull: there is no room left on the device. Nothing was changed.
 	ErrFull = errors.New("checkpoint: store is full")
-	// ErrLocked: another process has the store open, or this one by another Store; or another open store, as a copy of it, has
-	// its witness.
+	// ErrLocked: another process has the store open, or this one by another Store; or another open
+	// store, as a copy of it, has its witness.
 	ErrLocked = errors.New("checkpoint: store is locked")
 	// ErrClosed: the store was closed, or has stopped after a failed write.
 	ErrClosed = errors.New("checkpoint: store is closed")
-	// ErrTooLarge: what is to be kept is larger than the store can make atomic, or no numbers are left for its entries.
+	// ErrTooLarge: what is to be kept is larger than the store can make atomic, or no numbers are
+	// left for its entries.
 	ErrTooLarge = errors.New("checkpoint: too large")
 	// ErrUnsupported: this store does not have the verb.
 	ErrUnsupported = errors.New("checkpoint: not supported by this store")
@@ -60,8 +61,8 @@ func (e *CipherError) Error() string {
 	return fmt.Sprintf("checkpoint: %s of the Cipher %s", e.Call, e.Reason)
 }
 
-// A BusyError says who holds the lease: who is at work on the run or, if [Amends] says so of the owner, who has it
-// for a moment. errors.Is finds [ErrBusy].
+// A BusyError says who holds the lease: who is at work on the run or, if [Amends] says so of the
+// owner, who has it for a moment. errors.Is finds [ErrBusy].
 type BusyError struct {
 	Run, Owner string
 }

@@ -12,19 +12,20 @@ import (
 	"time"
 )
 
-// Export writes a run to w as one file that [Import] can verify: its log as it stands, the bases that the log
-// names, the graphs that either names, and the messages that nobody has drained. The file is lines of
-// JSON and can be read with the usual tools. It holds no snapshots: they are made again. The
-// same log gives the same bytes.
+// Export writes a run to w as one file that [Import] can verify: its log as it stands, the bases
+// that the log names, the graphs that either names, and the messages that nobody has drained. The
+// file is lines of JSON and can be read with the usual tools. It holds no snapshots: they are made
+// again. The same log gives the same bytes.
 //
-// A run that is live may be exported: the file holds its log up to some append. If the store
-// is no [Archiver] the log is sealed anew, and the digests in the file are not the store's; a
-// run that was trimmed is ErrUnsupported then. Export returns the store's errors, [ErrCorrupt]
-// among them, ErrTrimmed if the run is trimmed meanwhile, ErrNotFound if it is deleted, also where another one is made,
-// and those of w; what has been written then is no export, and Import refuses it.
+// A run that is live may be exported: the file holds its log up to some append. If the store is no
+// [Archiver] the log is sealed anew, and the digests in the file are not the store's; a run that
+// was trimmed is ErrUnsupported then. Export returns the store's errors, [ErrCorrupt] among them,
+// ErrTrimmed if the run is trimmed meanwhile, ErrNotFound if it is deleted, also where another one
+// is made, and those of w; what has been written then is no export, and Import refuses it.
 //
-// The run stays as it is, and so do its idempotency keys in the copy: if the copy is to go on delete this one, or both do what is
-// still to be done, each for itself, and other systems take the one for the other.
+// The run stays as it is, and so do its idempotency keys in the copy: if the copy is to go on
+// delete this one, or both do what is still to be done, each for itself, and other systems take the
+// one for the other.
 func Export(ctx context.Context, s Store, run string, w io.Writer) error {
 	if err := needs(ctx, "Export", s, "writer", w); err != nil {
 		return err
@@ -80,8 +81,8 @@ func headerOf(i Info) headerLine {
 	return h
 }
 
-// formatOf returns the format of an export of these envelopes. Runs that were begun in version 2, as most, have all of
-// theirs in it. What is wrong with one is for who exports it to say.
+// formatOf returns the format of an export of these envelopes. Runs that were begun in version 2,
+// as most, have all of theirs in it. What is wrong with one is for who exports it to say.
 func formatOf(envelopes iter.Seq2[[]byte, error]) int {
 	for data, err := range envelopes {
 		if err != nil || len(data) < len(magic)+1 || data[len(magic)] != formatV1 {
@@ -129,7 +130,8 @@ func (x *exporter) all(
 	return drained, nil
 }
 
-// stillThere returns err, or what explains it: that the run has been trimmed since it was looked at, or deleted.
+// stillThere returns err, or what explains it: that the run has been trimmed since it was looked
+// at, or deleted.
 func (x *exporter) stillThere(ctx context.Context, before Info, err error) error {
 	if moved := before.moved(ctx, x.s); moved != nil {
 		return whileExported(moved)
@@ -187,7 +189,8 @@ func (h headerLine) differs(i Info) string {
 }
 
 // appends writes the appends up to the entry last. It returns the ids of the messages that are
-// drained behind x.before, which may be among those that were read. Under the id of one that was drained earlier another one waits.
+// drained behind x.before, which may be among those that were read. Under the id of one that was
+// drained earlier another one waits.
 func (x *exporter) appends(
 	ctx context.Context, envelopes iter.Seq2[[]byte, error], last uint64,
 ) (map[string]bool, error) {

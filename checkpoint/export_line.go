@@ -16,9 +16,10 @@ import (
 	"github.com/pawlgo/pawl/state"
 )
 
-// A run is exported as lines of JSON. The first is a header, the last an end. Between them
-// stand the bases that the log refers to, behind them the graphs that they are of, the appends in order, before an append
-// the graphs that it is the first to name, and behind the last one the messages that nobody has drained:
+// A run is exported as lines of JSON. The first is a header, the last an end. Between them stand
+// the bases that the log refers to, behind them the graphs that they are of, the appends in order,
+// before an append the graphs that it is the first to name, and behind the last one the messages
+// that nobody has drained:
 //
 //	{"pawl":"run","format":2,"run":"inquiry-42","graph":"archivist","digest":"sha256:…",
 //	  "labels":{"tenant":"abbey"},"status":"completed","entries":17,"head":"…","sum":"…"}
@@ -126,8 +127,8 @@ func (s lineSum) closing(body []byte, last bool) []byte {
 
 const sumMember = `,"sum":"`
 
-// single reports whether raw is JSON that can stand in a line as it is. Where it is nested so deeply that a parser may
-// refuse the line, in which it is a level or two deeper, it can't.
+// single reports whether raw is JSON that can stand in a line as it is. Where it is nested so
+// deeply that a parser may refuse the line, in which it is a level or two deeper, it can't.
 func single(raw []byte) bool {
 	return !bytes.ContainsAny(raw, "\n\r") && utf8.Valid(raw) && json.Valid(raw) && !state.TooDeep(raw) &&
 		len(bytes.TrimSpace(raw)) == len(raw)
@@ -210,8 +211,8 @@ func graphsNamed(e *Entry, known map[string]bool) []string {
 	return fresh
 }
 
-// graphOfBase returns the digest of the graph that a base is a machine of: of a run that was trimmed no entry may name it
-// any more. It is "" of a base that is no machine.
+// graphOfBase returns the digest of the graph that a base is a machine of: of a run that was
+// trimmed no entry may name it any more. It is "" of a base that is no machine.
 func graphOfBase(base []byte) string {
 	var machine struct{ Graph string }
 	if json.Unmarshal(base, &machine) != nil || CheckDigest(machine.Graph) != nil {
@@ -229,7 +230,8 @@ func checkGraph(digest string, graph []byte) error {
 	if !strings.HasPrefix(digest, "sha256:") {
 		return nil
 	}
-	// The digest is that of the JSON without the digest, which stands behind the name: a graph has one JSON.
+	// The digest is that of the JSON without the digest, which stands behind the name: a graph has
+	// one JSON.
 	before, after, found := bytes.Cut(graph, []byte(`,"digest":"`+digest+`"`))
 	sum := sha256.New()
 	sum.Write(before)

@@ -139,8 +139,8 @@ func (s *looked) Stat(ctx context.Context, run string) (checkpoint.Info, error) 
 	return s.Store.Stat(ctx, run)
 }
 
-// A message that the run drains just when it is exported is in its log, and none that waits: the import would hear it a second
-// time.
+// A message that the run drains just when it is exported is in its log, and none that waits: the
+// import would hear it a second time.
 func TestExportOfAMessageThatIsDrained(t *testing.T) {
 	t.Parallel()
 	s := &looked{Store: new(memory.Store)}
@@ -172,8 +172,8 @@ func TestExportOfAMessageThatIsDrained(t *testing.T) {
 	}
 }
 
-// A message waits though an earlier one of its id is drained. One that is drained behind the moment in which those that wait are
-// looked for does not.
+// A message waits though an earlier one of its id is drained. One that is drained behind the moment
+// in which those that wait are looked for does not.
 func TestExportOfAMessageThatIsPostedAgain(t *testing.T) {
 	t.Parallel()
 	s := new(meddledPosts)
@@ -210,8 +210,9 @@ func TestExportOfAMessageThatIsPostedAgain(t *testing.T) {
 	}
 }
 
-// A message that the run drains just when it is exported, in an append that a trim drops, is nowhere in the log that there is then:
-// Export is ErrTrimmed, and does not take the message for one that waits.
+// A message that the run drains just when it is exported, in an append that a trim drops, is
+// nowhere in the log that there is then: Export is ErrTrimmed, and does not take the message for
+// one that waits.
 func TestExportOfAMessageThatIsDrainedAndTrimmed(t *testing.T) {
 	t.Parallel()
 	s := new(meddledPosts)
@@ -273,8 +274,8 @@ func (s *meddled) Envelopes(ctx context.Context, run string) iter.Seq2[[]byte, e
 	return s.Store.Envelopes(ctx, run)
 }
 
-// A run that is deleted while it is exported, or verified, is ErrNotFound, and no damage, whatever run is made under its
-// id meanwhile.
+// A run that is deleted while it is exported, or verified, is ErrNotFound, and no damage, whatever
+// run is made under its id meanwhile.
 func TestDeletedWhileItIsRead(t *testing.T) {
 	fill := func(t *testing.T, s *memory.Store, appends int) (checkpoint.Lease, checkpoint.Head) {
 		t.Helper()
@@ -372,7 +373,8 @@ func TestExportOfALargeAppend(t *testing.T) {
 	}
 }
 
-// A log that ends before the store says so is not exported: the error names the entry that is missing.
+// A log that ends before the store says so is not exported: the error names the entry that is
+// missing.
 func TestExportRefusesALogThatEndsEarly(t *testing.T) {
 	for kept := range 5 {
 		cut := forkstoreDamaged{Store: forkstoreRuns(t), envelopes: func(a [][]byte) [][]byte { return a[:kept] }}
@@ -388,7 +390,8 @@ func TestExportRefusesALogThatEndsEarly(t *testing.T) {
 	}
 }
 
-// Of a log that begins too late the error names the oldest entry that the store has to have, whatever else is wrong.
+// Of a log that begins too late the error names the oldest entry that the store has to have,
+// whatever else is wrong.
 func TestExportNamesAMissingBeginning(t *testing.T) {
 	cut := func(a [][]byte) [][]byte { return a[1:] }
 	cutAndHurt := func(a [][]byte) [][]byte {
@@ -449,7 +452,8 @@ func TestExportHoldsAGraphOnce(t *testing.T) {
 	}
 }
 
-// A draining store has whoever is at work on a run take a message when it is asked for those that wait.
+// A draining store has whoever is at work on a run take a message when it is asked for those that
+// wait.
 type draining struct {
 	*memory.Store
 	drain func()
@@ -460,7 +464,8 @@ func (s draining) Posts(ctx context.Context, run string) ([]checkpoint.Post, err
 	return s.Store.Posts(ctx, run)
 }
 
-// A message that is taken while its run is exported is in the file: as one that waits, or by the entry that took it.
+// A message that is taken while its run is exported is in the file: as one that waits, or by the
+// entry that took it.
 func TestExportOfARunThatTakesAMessage(t *testing.T) {
 	s := superRun(t, "run")
 	if err := s.Post(t.Context(), "run", checkpoint.Post{ID: "m", Kind: "turn", Data: json.RawMessage("{}")}); err != nil {

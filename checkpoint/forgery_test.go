@@ -20,7 +20,8 @@ import (
 	"github.com/pawlgo/pawl/checkpoint/memory"
 )
 
-// forge changes a word in an append, and makes its checksum fit, and its digest too if that is asked for.
+// forge changes a word in an append, and makes its checksum fit, and its digest too if that is
+// asked for.
 func forge(data []byte, digest bool) []byte {
 	data = bytes.Replace(data, []byte(`"delta":1`), []byte(`"delta":7`), 1)
 	if trailer := len(data) - 36; digest {
@@ -32,9 +33,9 @@ func forge(data []byte, digest bool) []byte {
 	return data
 }
 
-// P9. What somebody has changed who made the checksum fit is found by whoever computes digests: Verify and Export, of a
-// store that is an Archiver and of one that is not, and Restore. Who reads finds it where the digest was made to fit too,
-// since the next append repeats the one that was.
+// P9. What somebody has changed who made the checksum fit is found by whoever computes digests:
+// Verify and Export, of a store that is an Archiver and of one that is not, and Restore. Who reads
+// finds it where the digest was made to fit too, since the next append repeats the one that was.
 func TestForgedAppendIsFound(t *testing.T) {
 	for _, c := range []struct {
 		digest bool
@@ -134,8 +135,9 @@ func forgeAny(data []byte) []byte {
 	return data
 }
 
-// An export whose appends are of version 1 makes the run that it was made of, with its digests, and is exported to the
-// same bytes; what the run goes on with is of the newest version, and both are in its next export.
+// An export whose appends are of version 1 makes the run that it was made of, with its digests, and
+// is exported to the same bytes; what the run goes on with is of the newest version, and both are
+// in its next export.
 func TestImportOfVersionOne(t *testing.T) {
 	file, err := os.ReadFile(filepath.Join("testdata", "export-v1.jsonl"))
 	if err != nil {
@@ -166,8 +168,9 @@ func TestImportOfVersionOne(t *testing.T) {
 	}
 }
 
-// A log is sound in what its entries hold too: a delta that is no JSON, or has a text that no JSON has, is found by Verify, which
-// Import does with what it reads. Who replays a log doesn't look at texts again.
+// A log is sound in what its entries hold too: a delta that is no JSON, or has a text that no JSON
+// has, is found by Verify, which Import does with what it reads. Who replays a log doesn't look at
+// texts again.
 func TestVerifyLooksAtDeltas(t *testing.T) {
 	for delta, want := range map[string]string{`{"a":"é"}`: "[]", `{"a":"`: "[log 1]", "{\"a\":\"\xff\"}": "[log 1]"} {
 		s := new(memory.Store)

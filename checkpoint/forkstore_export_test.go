@@ -22,8 +22,8 @@ func forkstoreExport(t *testing.T, s checkpoint.Store, run string) []byte {
 	return file.Bytes()
 }
 
-// Forks and trimmed runs move to another store with their bases, where they are what they were: the same
-// file comes of them, Verify finds nothing, and the first store may be gone.
+// Forks and trimmed runs move to another store with their bases, where they are what they were: the
+// same file comes of them, Verify finds nothing, and the first store may be gone.
 func TestForkstoreExport(t *testing.T) {
 	s := forkstoreRuns(t)
 	for _, run := range []string{"fork", "trimmed"} {
@@ -88,8 +88,8 @@ func TestForkstoreExportWithoutArchiver(t *testing.T) {
 	}
 }
 
-// A run that has gone back behind a change of its graph, and was trimmed to there, takes along the graph that it goes on with, which
-// that entry alone names. Verify looks at it.
+// A run that has gone back behind a change of its graph, and was trimmed to there, takes along the
+// graph that it goes on with, which that entry alone names. Verify looks at it.
 func TestExportHoldsTheGraphOfARewind(t *testing.T) {
 	digest, graph := superGraph()
 	s := new(memory.Store)
@@ -131,7 +131,8 @@ func TestExportHoldsTheGraphOfARewind(t *testing.T) {
 	}
 }
 
-// An export with bases of which a byte is changed, or a line left out, doubled or moved, is refused.
+// An export with bases of which a byte is changed, or a line left out, doubled or moved, is
+// refused.
 func TestForkstoreExportRefusesChanges(t *testing.T) {
 	file := forkstoreExport(t, forkstoreRuns(t), "trimmed")
 	refused := func(name string, file []byte) {

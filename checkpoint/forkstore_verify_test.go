@@ -22,8 +22,8 @@ var (
 	forkstoreShelf = []byte(`{"fetch":{"call":[{"output":"a book"}]}}`)
 )
 
-// forkstoreRuns returns a store with a run "whole" of five appends, a fork of it that has gone on, and
-// a run that was trimmed twice and has a pinned checkpoint.
+// forkstoreRuns returns a store with a run "whole" of five appends, a fork of it that has gone on,
+// and a run that was trimmed twice and has a pinned checkpoint.
 func forkstoreRuns(t *testing.T) *memory.Store {
 	t.Helper()
 	s := new(memory.Store)
@@ -250,7 +250,8 @@ func TestForkstoreVerify(t *testing.T) {
 	}
 }
 
-// unreadable is a store that can't read the appends which begin at some entries. Its loop goes on behind these, or ends.
+// unreadable is a store that can't read the appends which begin at some entries. Its loop goes on
+// behind these, or ends.
 type unreadable struct {
 	*memory.Store
 	first []uint64
@@ -270,7 +271,8 @@ func (s unreadable) Envelopes(ctx context.Context, run string) iter.Seq2[[]byte,
 	}
 }
 
-// Behind an append that a store can't read Verify goes on as far as the store does. Export does not.
+// Behind an append that a store can't read Verify goes on as far as the store does. Export does
+// not.
 func TestVerifyGoesOnBehindWhatCantBeRead(t *testing.T) {
 	s := forkstoreRuns(t)
 	for _, c := range []struct {
@@ -372,7 +374,8 @@ func TestForkstoreVerifyErrors(t *testing.T) {
 	}
 }
 
-// A run that is deleted while it is verified, and made anew under its id, is no damage: the loop ends with ErrNotFound.
+// A run that is deleted while it is verified, and made anew under its id, is no damage: the loop
+// ends with ErrNotFound.
 func TestVerifyOfARunThatIsMadeAnew(t *testing.T) {
 	anew := forkstoreRuns(t)
 	shorter := forkstoreDamaged{Store: anew, envelopes: func(a [][]byte) [][]byte {
@@ -399,8 +402,8 @@ func TestVerifyOfARunThatIsMadeAnew(t *testing.T) {
 	}
 }
 
-// Of the zero Finding, which comes beside an error, the text says that it is none, and of a run alone, which comes beside the
-// error of that run, that the error says more.
+// Of the zero Finding, which comes beside an error, the text says that it is none, and of a run
+// alone, which comes beside the error of that run, that the error says more.
 func TestFindingTexts(t *testing.T) {
 	for want, f := range map[string]checkpoint.Finding{
 		"no finding":                        {},

@@ -9,9 +9,9 @@ import (
 // maxID is the longest id of a run or a post, in bytes.
 const maxID = 256
 
-// CheckRunID returns an error that wraps [ErrRunID] and quotes the id, unless id can name
-// a run: 1 to 256 bytes of UTF-8 without control characters. Blanks, quotes and slashes
-// are fine, and no two ids are ever taken for one another. Ids that begin with pawl.record/ are those of the logs of a
+// CheckRunID returns an error that wraps [ErrRunID] and quotes the id, unless id can name a run: 1
+// to 256 bytes of UTF-8 without control characters. Blanks, quotes and slashes are fine, and no two
+// ids are ever taken for one another. Ids that begin with pawl.record/ are those of the logs of a
 // record.Ledger, which a store keeps like others, and a dispatcher refuses.
 func CheckRunID(id string) error {
 	if reason := badID(id); reason != "" {
@@ -39,8 +39,8 @@ func CheckDigest(digest string) error {
 // goodID says what an id has to be.
 const goodID = "give 1 to 256 bytes of UTF-8 without control characters"
 
-// printable reports whether an id is of ASCII that can be printed, as most are: stores are asked for one
-// in every call.
+// printable reports whether an id is of ASCII that can be printed, as most are: stores are asked
+// for one in every call.
 func printable(id string) bool {
 	for i := range len(id) {
 		if id[i] < ' ' || id[i] > '~' {

@@ -44,22 +44,23 @@ func (e *ImportError) Unwrap() error { return e.Err }
 // importOwner holds the lease of a run while it is imported.
 const importOwner = "an import"
 
-// Import reads what [Export] wrote and makes the run in another store, where it goes on
-// exactly as it would have in the first: same id, same entries under the same numbers, same
-// messages. All of the file is verified before anything of it is written; an [*ImportError]
-// says what is wrong with it. ErrExists if the store has a run of that id: a run has one id,
-// for the keys of its visits are made of it, and what they did outside is known by them. For the same reason the run
-// that is in the first store is to be deleted there, if this one is to go on.
+// Import reads what [Export] wrote and makes the run in another store, where it goes on exactly as
+// it would have in the first: same id, same entries under the same numbers, same messages. All of
+// the file is verified before anything of it is written; an [*ImportError] says what is wrong with
+// it. ErrExists if the store has a run of that id: a run has one id, for the keys of its visits are
+// made of it, and what they did outside is known by them. For the same reason the run that is in
+// the first store is to be deleted there, if this one is to go on.
 //
-// In an [Archiver] the run has the times and digests of the file, and is there whole or not
-// at all. Into any other store the entries are appended, at the times of their import. Up to
-// 16 MiB that is one append; of more, a process that dies meanwhile leaves a part, which has
-// to be deleted before the file is imported again. One that fails deletes what it has made, unless somebody has gone on
-// with that meanwhile. In both the graphs of the run, which have
-// no id but their digest, may be left behind by an import that failed.
+// In an [Archiver] the run has the times and digests of the file, and is there whole or not at all.
+// Into any other store the entries are appended, at the times of their import. Up to 16 MiB that is
+// one append; of more, a process that dies meanwhile leaves a part, which has to be deleted before
+// the file is imported again. One that fails deletes what it has made, unless somebody has gone on
+// with that meanwhile. In both the graphs of the run, which have no id but their digest, may be
+// left behind by an import that failed.
 //
-// A reader that is no [io.Seeker] is copied to a temporary file, for it is read twice. It is the caller's: when ctx ends
-// Import waits for a Read of it that is under way, so one that may block has to be ended beside.
+// A reader that is no [io.Seeker] is copied to a temporary file, for it is read twice. It is the
+// caller's: when ctx ends Import waits for a Read of it that is under way, so one that may block
+// has to be ended beside.
 func Import(ctx context.Context, s Store, r io.Reader, o ImportOptions) (Info, error) {
 	if err := needs(ctx, "Import", s, "reader", r); err != nil {
 		return Info{}, err
@@ -138,8 +139,9 @@ func load(
 	return restored, loaded(ctx, s, info.Run, made, err)
 }
 
-// madeOf returns where a run stands that an import has made which ends with err: the zero Head if there is none, or it is not as the
-// import has left it. The error is err, and says if nobody knows.
+// madeOf returns where a run stands that an import has made which ends with err: the zero Head if
+// there is none, or it is not as the import has left it. The error is err, and says if nobody
+// knows.
 func madeOf(ctx context.Context, s Store, run string, err error, its func(Info) bool) (Head, error) {
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
@@ -153,7 +155,8 @@ func madeOf(ctx context.Context, s Store, run string, err error, its func(Info) 
 	return Head{}, fmt.Errorf("%w; it is not known what of it was imported, and is there now: %w", err, serr)
 }
 
-// lostBy is err, and why the lease is lost, if it was kept and has been: what is there of the run may be somebody else's.
+// lostBy is err, and why the lease is lost, if it was kept and has been: what is there of the run
+// may be somebody else's.
 func lostBy(ctx, kept context.Context, err error) error {
 	if err == nil || kept.Err() == nil || ctx.Err() != nil || errors.Is(err, ErrFenced) {
 		return err
@@ -204,8 +207,9 @@ func loadFork(
 	return info, loaded(ctx, s, f.Run, made, err)
 }
 
-// loaded ends an import into a store that is no Archiver, which ends with err. If it has failed it deletes the run that it has
-// made, unless that is somebody else's by now: one who has gone on with it since the lease was given back, or has made it anew.
+// loaded ends an import into a store that is no Archiver, which ends with err. If it has failed it
+// deletes the run that it has made, unless that is somebody else's by now: one who has gone on with
+// it since the lease was given back, or has made it anew.
 func loaded(ctx context.Context, s Store, run string, made Head, err error) error {
 	if made == (Head{}) || errors.Is(err, ErrFenced) || errors.Is(err, ErrConflict) {
 		return err
@@ -288,7 +292,8 @@ func entriesOf(data []byte, entries []Entry) ([]Entry, error) {
 	return entries, nil
 }
 
-// postAll posts messages in the order in which they were posted before, and returns what is known of the run then.
+// postAll posts messages in the order in which they were posted before, and returns what is known
+// of the run then.
 func postAll(ctx context.Context, s Store, run string, posts []Post) (Info, error) {
 	posts = slices.Clone(posts)
 	slices.SortStableFunc(posts, func(a, b Post) int { return a.At.Compare(b.At) })

@@ -33,7 +33,8 @@ func (u *unheardOf) Envelopes(context.Context, string) iter.Seq2[[]byte, error] 
 // lateInUTC is an instant of the year 9999 where it is told, and of the year 10000 in UTC.
 var lateInUTC = time.Date(9999, 12, 31, 23, 59, 59, 0, time.FixedZone("", -23*60*60))
 
-// trimmedAt is a store with the run whose log was trimmed to that entry and that was made at that time.
+// trimmedAt is a store with the run whose log was trimmed to that entry and that was made at that
+// time.
 func trimmedAt(t *testing.T, first uint64, created time.Time) *unheardOf {
 	t.Helper()
 	u := &unheardOf{Store: new(memory.Store), base: []byte("{}")}
@@ -57,8 +58,9 @@ func trimmedAt(t *testing.T, first uint64, created time.Time) *unheardOf {
 	return u
 }
 
-// A file of a run that could not go on is refused: one of a time that no entry could say, by which the next Trim
-// ended the process, or one that has used up the numbers of entries, behind which what was appended was lost.
+// A file of a run that could not go on is refused: one of a time that no entry could say, by which
+// the next Trim ended the process, or one that has used up the numbers of entries, behind which
+// what was appended was lost.
 func TestImportRefusesWhatCantGoOn(t *testing.T) {
 	for what, from := range map[string]*unheardOf{
 		"a run of the year 10000":  trimmedAt(t, 7, lateInUTC),
@@ -126,8 +128,9 @@ func begunAt(t *testing.T, entries ...checkpoint.Entry) []byte {
 	return data
 }
 
-// An archive whose log was trimmed and lacks nothing, or has a pin of what it does not lack, is refused: a file of one ended the
-// process that imported it, or no store could tell the pins of the run when it was opened again.
+// An archive whose log was trimmed and lacks nothing, or has a pin of what it does not lack, is
+// refused: a file of one ended the process that imported it, or no store could tell the pins of the
+// run when it was opened again.
 func TestTrimmingThatDropsNothing(t *testing.T) {
 	base := []byte("{}")
 	digest := checkpoint.BaseDigest(base)
@@ -168,7 +171,8 @@ func TestTrimmingThatDropsNothing(t *testing.T) {
 	}
 }
 
-// A file of a run that begins at a base and was opened again, without an origin, is refused where it would be made by a Fork.
+// A file of a run that begins at a base and was opened again, without an origin, is refused where
+// it would be made by a Fork.
 func TestImportOfABaseWithoutOrigin(t *testing.T) {
 	base := []byte("{}")
 	opening := func(data string) checkpoint.Entry {
@@ -194,7 +198,8 @@ func TestImportOfABaseWithoutOrigin(t *testing.T) {
 	}
 }
 
-// A store that hangs when the lease is given back, or when a part of a run is deleted, holds nobody who imports for ever.
+// A store that hangs when the lease is given back, or when a part of a run is deleted, holds nobody
+// who imports for ever.
 func TestImportIntoAStoreThatHangsBehindIt(t *testing.T) {
 	file := superExport(t, superRun(t, "run"), "run")
 	for name, c := range map[string]struct {

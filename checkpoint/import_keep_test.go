@@ -31,7 +31,8 @@ func TestImportOutlivesItsLease(t *testing.T) {
 	})
 }
 
-// An import that has lost its lease says so, and leaves the run that somebody else has made meanwhile as it is.
+// An import that has lost its lease says so, and leaves the run that somebody else has made
+// meanwhile as it is.
 func TestImportThatHasLostItsLeaseDeletesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		file := superExport(t, superRun(t, "run"), "run")
@@ -58,7 +59,8 @@ func TestImportThatHasLostItsLeaseDeletesNothing(t *testing.T) {
 	})
 }
 
-// slowToKeepGraphs is a store that takes two terms of a lease to keep a graph, and calls first before.
+// slowToKeepGraphs is a store that takes two terms of a lease to keep a graph, and calls first
+// before.
 func slowToKeepGraphs(first func()) *lapse.Store {
 	s := lapse.New(new(memory.Faulty))
 	s.Fail = func(ctx context.Context, w memory.Write) memory.Fault {

@@ -99,7 +99,8 @@ func (r *endlessReader) Read(p []byte) (int, error) {
 	return copy(p, "{"), nil
 }
 
-// When ctx ends a reader that can't seek is read no further, as one that can, and with one that has ended nothing is read.
+// When ctx ends a reader that can't seek is read no further, as one that can, and with one that has
+// ended nothing is read.
 func TestImportReadsUntilTheContextEnds(t *testing.T) {
 	for name, ended := range map[string]bool{"while it is read": false, "before": true} {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -116,7 +117,8 @@ func TestImportReadsUntilTheContextEnds(t *testing.T) {
 	}
 }
 
-// A fork's file that is exchanged while it is read is refused as well, by a store that takes it in one append.
+// A fork's file that is exchanged while it is read is refused as well, by a store that takes it in
+// one append.
 func TestImportReadsAForkTwice(t *testing.T) {
 	s := forkstoreRuns(t)
 	file := forkstoreExport(t, s, "fork")
@@ -132,7 +134,8 @@ func TestImportReadsAForkTwice(t *testing.T) {
 	}
 }
 
-// What was posted first is first where it is imported, in a store that is no Archiver too, and whatever the ids are.
+// What was posted first is first where it is imported, in a store that is no Archiver too, and
+// whatever the ids are.
 func TestImportKeepsTheOrderOfPosting(t *testing.T) {
 	envelope, _, err := checkpoint.Seal(nil, checkpoint.Head{}, time.Now(), 1, []checkpoint.Entry{{Kind: checkpoint.Opened}})
 	if err != nil {

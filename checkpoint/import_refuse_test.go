@@ -167,7 +167,8 @@ func (s *blind) Stat(ctx context.Context, run string) (checkpoint.Info, error) {
 	return s.superPlain.Stat(ctx, run)
 }
 
-// So does one that can't look at what it has made: it said that it had failed, and the run was there.
+// So does one that can't look at what it has made: it said that it had failed, and the run was
+// there.
 func TestImportThatCannotLookLeavesNothing(t *testing.T) {
 	file := superExport(t, superRun(t, "run"), "run")
 	for n := 0; ; n++ {
@@ -185,7 +186,8 @@ func TestImportThatCannotLookLeavesNothing(t *testing.T) {
 	}
 }
 
-// A lapsing store is one in which the lease of an importer ends before its first append, and somebody else makes a run of that name.
+// A lapsing store is one in which the lease of an importer ends before its first append, and
+// somebody else makes a run of that name.
 type lapsing struct {
 	superPlain
 	others checkpoint.Head
@@ -214,8 +216,8 @@ func TestImportThatIsFencedDeletesNothing(t *testing.T) {
 	}
 }
 
-// A goneOn store is one in which somebody goes on with a run that is imported, as soon as nobody holds it, and no message can be
-// posted then.
+// A goneOn store is one in which somebody goes on with a run that is imported, as soon as nobody
+// holds it, and no message can be posted then.
 type goneOn struct {
 	superPlain
 	others checkpoint.Head
@@ -249,7 +251,8 @@ type refusesPosts struct{ superPlain }
 
 func (refusesPosts) Post(context.Context, string, checkpoint.Post) error { return errSuperFails }
 
-// An import that fails, in a store that is no Archiver, leaves the run to whoever has gone on with it meanwhile.
+// An import that fails, in a store that is no Archiver, leaves the run to whoever has gone on with
+// it meanwhile.
 func TestImportThatFailsLeavesWhatOthersHaveGoneOnWith(t *testing.T) {
 	forks := forkstoreRuns(t)
 	if err := forks.Post(t.Context(), "fork", checkpoint.Post{ID: "post", Kind: "turn"}); err != nil {
@@ -343,8 +346,8 @@ func TestImportLimitsLinesByDefault(t *testing.T) {
 	}
 }
 
-// The entries of an append stand in its line in one form: a line that has some in either is refused, though they are
-// those of its digest.
+// The entries of an append stand in its line in one form: a line that has some in either is
+// refused, though they are those of its digest.
 func TestImportRefusesEntriesInTwoForms(t *testing.T) {
 	file := superExport(t, superRun(t, "run"), "run")
 	lines := slices.Collect(bytes.Lines(file))

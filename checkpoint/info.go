@@ -12,10 +12,10 @@ import (
 	"github.com/pawlgo/pawl/internal/byhand"
 )
 
-// Append makes i what is known of the run once entries, appended at that time, end at head. It is for
-// [Store.Append], and returns an *[ArgumentError] for what that refuses: an append neither begins a fork
-// nor trims, and a log is opened once, by its first entry; and for what is an error of [Info.Appended]. After
-// an error i is what it was. Entries are not kept.
+// Append makes i what is known of the run once entries, appended at that time, end at head. It is
+// for [Store.Append], and returns an *[ArgumentError] for what that refuses: an append neither
+// begins a fork nor trims, and a log is opened once, by its first entry; and for what is an error
+// of [Info.Appended]. After an error i is what it was. Entries are not kept.
 func (i *Info) Append(at time.Time, head Head, entries []Entry) error {
 	if !describe(entries) {
 		_, err := i.append(at, head, entries) // in place, since nothing in it fails
@@ -131,7 +131,8 @@ func (i *Info) append(at time.Time, head Head, entries []Entry) (trimming *Trimm
 	return trimming, nil
 }
 
-// parseOpening is json.Unmarshal. What most openings say it reads by hand: a run begins in two thirds of the time.
+// parseOpening is json.Unmarshal. What most openings say it reads by hand: a run begins in two
+// thirds of the time.
 func parseOpening(data []byte) (o Opening, err error) {
 	var ok bool
 	if o.Graph, o.Digest, o.Labels, o.Correlation, ok = byhand.Opening(data); ok {
@@ -179,8 +180,8 @@ var statuses = []Status{
 	StatusPending, StatusRunning, StatusCompleted, StatusInterrupted, StatusCancelled, StatusTimedOut, StatusFailed,
 }
 
-// Check returns an [*ArgumentError] for a negative Limit and for a Status that no run can have, and ErrRunID for an After
-// that can name none.
+// Check returns an [*ArgumentError] for a negative Limit and for a Status that no run can have, and
+// ErrRunID for an After that can name none.
 func (f Filter) Check() error {
 	const call = "List"
 	if f.Limit < 0 {
@@ -205,8 +206,8 @@ func (f Filter) Page() int {
 	return f.Limit
 }
 
-// Check returns an error unless p has a good id (see [CheckPostID]), a Kind that is UTF-8, and Data that is JSON,
-// of UTF-8, or empty.
+// Check returns an error unless p has a good id (see [CheckPostID]), a Kind that is UTF-8, and Data
+// that is JSON, of UTF-8, or empty.
 func (p Post) Check() error {
 	if err := CheckPostID(p.ID); err != nil {
 		return err

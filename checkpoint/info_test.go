@@ -11,8 +11,8 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// What stores know of a run is what it was when entries are refused, whichever of them is at fault, and else
-// what Appended says.
+// What stores know of a run is what it was when entries are refused, whichever of them is at fault,
+// and else what Appended says.
 func TestInfoAppend(t *testing.T) {
 	t.Parallel()
 	at := time.UnixMilli(1_700_000_000_000)
@@ -88,8 +88,8 @@ func TestArchiveOfALateEpoch(t *testing.T) {
 	}
 }
 
-// An instant that is taken before a run begins is never behind the run, however fine the clock is: every run is
-// either since an instant or before it.
+// An instant that is taken before a run begins is never behind the run, however fine the clock is:
+// every run is either since an instant or before it.
 func TestFilterByInstants(t *testing.T) {
 	at := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	info, err := checkpoint.Info{}.Appended(at.Add(900*time.Microsecond), checkpoint.Head{Seq: 1}, []checkpoint.Entry{{Kind: checkpoint.Opened}})

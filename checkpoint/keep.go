@@ -8,12 +8,13 @@ import (
 	"time"
 )
 
-// Keep keeps a lease for as long as something is done under it: a lease that has an end is renewed, in a goroutine, until
-// stop is called. asked is when the Acquire was called that gave it. The context is ctx, and is done sooner if the
-// lease is lost, with a cause that is [ErrFenced]: see [KeepFunc]. Of a lease without an end it is ctx itself, and nothing is renewed.
+// Keep keeps a lease for as long as something is done under it: a lease that has an end is renewed,
+// in a goroutine, until stop is called. asked is when the Acquire was called that gave it. The
+// context is ctx, and is done sooner if the lease is lost, with a cause that is [ErrFenced]: see
+// [KeepFunc]. Of a lease without an end it is ctx itself, and nothing is renewed.
 //
-// stop has to be called, before the lease is given back. It waits for a renewal that is under way: for ten seconds, if
-// the store does not return when a context ends.
+// stop has to be called, before the lease is given back. It waits for a renewal that is under way:
+// for ten seconds, if the store does not return when a context ends.
 func Keep(ctx context.Context, s Store, l Lease, asked time.Time) (kept context.Context, stop func()) {
 	if l.Until.IsZero() {
 		return ctx, func() {}
@@ -32,18 +33,21 @@ func Keep(ctx context.Context, s Store, l Lease, asked time.Time) (kept context.
 	}
 }
 
-// KeepFunc is [Keep] for who ends what is done under the lease by himself. lost is called when the lease is lost, once and from
-// another goroutine, with an error that is [ErrFenced]:
+// KeepFunc is [Keep] for who ends what is done under the lease by himself. lost is called when the
+// lease is lost, once and from another goroutine, with an error that is [ErrFenced]:
 //
 //   - at once if a Renew says so;
-//   - else shortly before the end of the lease, by the clock that does not jump, if no Renew was made until then: a sixth of
-//     what the lease lasts, or as long as the store took to give it, if that is longer, but never more than half of it. The error
-//     wraps that of the last Renew. So who has lost it knows before others may have it.
+//   - else shortly before the end of the lease, by the clock that does not jump, if no Renew was
+//     made until then: a sixth of what the lease lasts, or as long as the store took to give it, if
+//     that is longer, but never more than half of it. The error wraps that of the last Renew. So
+//     who has lost it knows before others may have it.
 //
-// It is renewed when a third of its time is gone, and if that fails again and again, sooner each time. That goes on when ctx is done.
+// It is renewed when a third of its time is gone, and if that fails again and again, sooner each
+// time. That goes on when ctx is done.
 //
-// stop ends that and never blocks. It returns a channel that is closed when the goroutine has ended, nil if there was none: a store that does not
-// return when a context ends keeps it waiting. A call of lost may be under way when stop returns, and none begins any more.
+// stop ends that and never blocks. It returns a channel that is closed when the goroutine has
+// ended, nil if there was none: a store that does not return when a context ends keeps it waiting.
+// A call of lost may be under way when stop returns, and none begins any more.
 func KeepFunc(ctx context.Context, s Store, l Lease, asked time.Time, lost func(error)) (stop func() (ended <-chan struct{})) {
 	if l.Until.IsZero() {
 		return func() <-chan struct{} { return nil }
@@ -77,11 +81,12 @@ type keeper struct {
 	last  time.Time     // when it is lost if it was not renewed by then
 }
 
-// granted takes notice of a lease that the store was asked for then, and returns when it is to be renewed. mu is held.
+// granted takes notice of a lease that the store was asked for then, and returns when it is to be
+// renewed. mu is held.
 func (k *keeper) granted(l Lease, asked time.Time) (renew time.Time) {
 	now := time.Now()
-	// Until may be of a clock that jumps. What is left of it is read from that on both sides of the call, the less counts,
-	// and from here on it is counted by the one that does not.
+	// Until may be of a clock that jumps. What is left of it is read from that on both sides of the
+	// call, the less counts, and from here on it is counted by the one that does not.
 	end := asked.Add(l.Until.Sub(asked))
 	if by := now.Add(l.Until.Sub(now)); by.Before(end) {
 		end = by
@@ -117,7 +122,8 @@ func (k *keeper) keep(next time.Time) {
 	}
 }
 
-// answered takes notice of what a renewal has come to that is not fenced. It returns when the next one is due, if there is to be one.
+// answered takes notice of what a renewal has come to that is not fenced. It returns when the next
+// one is due, if there is to be one.
 func (k *keeper) answered(l Lease, asked time.Time, err error) (next time.Time, goesOn bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -134,7 +140,8 @@ func (k *keeper) answered(l Lease, asked time.Time, err error) (next time.Time, 
 	return next, true
 }
 
-// ring is called when the lease can't be kept any longer, whatever the renewal comes to that is under way.
+// ring is called when the lease can't be kept any longer, whatever the renewal comes to that is
+// under way.
 func (k *keeper) ring() {
 	k.mu.Lock()
 	run, epoch, err := k.lease.Run, k.lease.Epoch, k.err

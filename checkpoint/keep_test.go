@@ -50,7 +50,8 @@ func later(ctx context.Context, d time.Duration) (done bool) {
 	}
 }
 
-// A lease that is kept is there however long that takes, and a third of its time is gone when it is renewed.
+// A lease that is kept is there however long that takes, and a third of its time is gone when it is
+// renewed.
 func TestKeptLeaseOutlivesItsTerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, n := renewing(func(context.Context, int) error { return nil })
@@ -109,8 +110,9 @@ func TestFailedRenewalIsMadeAgain(t *testing.T) {
 	})
 }
 
-// A lease that can't be renewed is lost before it ends, whether the store fails, hangs until the context ends, or hangs for good; and
-// the cause says why. Those who keep it are told before anybody else can have it.
+// A lease that can't be renewed is lost before it ends, whether the store fails, hangs until the
+// context ends, or hangs for good; and the cause says why. Those who keep it are told before
+// anybody else can have it.
 func TestLeaseIsLostBeforeItEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		renew func(ctx context.Context, end <-chan struct{}) error
@@ -151,7 +153,8 @@ func TestLeaseIsLostBeforeItEnds(t *testing.T) {
 	}
 }
 
-// What the store says of a lease is known at once, though its end has not come by the clock of its owner.
+// What the store says of a lease is known at once, though its end has not come by the clock of its
+// owner.
 func TestFencedIsLostAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, n := renewing(func(context.Context, int) error { return nil })
@@ -172,7 +175,8 @@ func TestFencedIsLostAtOnce(t *testing.T) {
 	})
 }
 
-// A slow store has a wider margin: who gives up a lease does so as long before its end as the store took to give it.
+// A slow store has a wider margin: who gives up a lease does so as long before its end as the store
+// took to give it.
 func TestMarginIsARoundTrip(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := renewing(func(context.Context, int) error { return errUnreachable })
@@ -191,7 +195,8 @@ func TestMarginIsARoundTrip(t *testing.T) {
 	})
 }
 
-// Nobody is told of a loss behind stop, and a renewal that hangs for good does not keep stop from returning.
+// Nobody is told of a loss behind stop, and a renewal that hangs for good does not keep stop from
+// returning.
 func TestStopReturnsThoughARenewalHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		end := make(chan struct{})

@@ -29,8 +29,8 @@ func ruined(log [][]byte) func(seq uint64) iter.Seq2[[]byte, error] {
 	}
 }
 
-// What Keeping.Has says of a delta is true behind the loop, too: it stays as it is. That is so of deltas that are most of a large
-// envelope in a long log, and of nothing else.
+// What Keeping.Has says of a delta is true behind the loop, too: it stays as it is. That is so of
+// deltas that are most of a large envelope in a long log, and of nothing else.
 func TestKeepingKeepsDeltas(t *testing.T) {
 	delta := func(i, size int) []byte { return fmt.Appendf(nil, `{"%d":"%s"}`, i, strings.Repeat("d", size)) }
 	size := func(i int) int { return []int{10, 200, 700, 5_000, 60_000, 70_000}[i%6] }

@@ -43,8 +43,9 @@ func (g *Log) Add(data []byte) error {
 	return nil
 }
 
-// untrusted is the first entry of the run that can't be trusted if what follows can't be added to the log. The oldest one
-// that is kept, which the store knows, is missing if the log begins behind it.
+// untrusted is the first entry of the run that can't be trusted if what follows can't be added to
+// the log. The oldest one that is kept, which the store knows, is missing if the log begins behind
+// it.
 func (g *Log) untrusted(oldest uint64) uint64 {
 	if g.info.Head.Seq == 0 || g.start.Seq >= oldest {
 		return oldest

@@ -6,7 +6,8 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// Behind a migration a path has the new names of the nodes that it goes through, and the old numbers.
+// Behind a migration a path has the new names of the nodes that it goes through, and the old
+// numbers.
 func TestPathsBehindAMigration(t *testing.T) {
 	m := checkpoint.Migration{Nodes: map[string]string{
 		"loop": "lap", "loop/draft": "lap/write", "loop/note": "", "gone": "", "a": "b", "b": "a",

@@ -6,8 +6,8 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// However deep a node is, behind a migration each part of its path is what the node of that part is called
-// from then on: of the new path of a node the path takes the last part alone.
+// However deep a node is, behind a migration each part of its path is what the node of that part is
+// called from then on: of the new path of a node the path takes the last part alone.
 func TestDeepPathsBehindAMigration(t *testing.T) {
 	m := checkpoint.Migration{Nodes: map[string]string{
 		"day": "date", "day/round": "date/lap", "day/round/draft": "date/lap/write",

@@ -6,10 +6,11 @@ import (
 	"iter"
 )
 
-// Runs yields the runs that f selects, newest first and each once, in pages of f.Limit. A run that is too damaged
-// to be told of comes with its [*CorruptError], one that this program or these keys can't read with the error that
-// [Corrupt] makes of ErrVersion, ErrKey or ErrPlaintext, and of its Info the id alone is known: not even whether f would
-// select it. The loop goes on behind it. Any other error comes with an Info that has no id, and ends the loop.
+// Runs yields the runs that f selects, newest first and each once, in pages of f.Limit. A run that
+// is too damaged to be told of comes with its [*CorruptError], one that this program or these keys
+// can't read with the error that [Corrupt] makes of ErrVersion, ErrKey or ErrPlaintext, and of its
+// Info the id alone is known: not even whether f would select it. The loop goes on behind it. Any
+// other error comes with an Info that has no id, and ends the loop.
 //
 // Runs that begin or are deleted meanwhile are among them or not; all others are.
 func Runs(ctx context.Context, s Store, f Filter) iter.Seq2[Info, error] {
@@ -53,8 +54,8 @@ type listing struct {
 	vain  int             // how often since it came to a run for the first time
 }
 
-// mostVain is how often a listing begins again and comes to no other run: it does so when a run behind which it was to
-// go on was deleted, or deleted and made anew, which moves it to the front.
+// mostVain is how often a listing begins again and comes to no other run: it does so when a run
+// behind which it was to go on was deleted, or deleted and made anew, which moves it to the front.
 const mostVain = 100
 
 // first reports whether the listing comes to a run for the first time.
@@ -66,7 +67,8 @@ func (l *listing) first(run string) bool {
 	return !known
 }
 
-// turns reports whether the listing turns round among the same runs, as it never does in a sound store.
+// turns reports whether the listing turns round among the same runs, as it never does in a sound
+// store.
 func (l *listing) turns(run string) bool {
 	if when, known := l.seen[run]; known && when == l.again {
 		l.begin()
@@ -81,9 +83,9 @@ func (l *listing) begin() {
 	clear(l.hurt)
 }
 
-// behind has f go on behind what a page ended with, and reports whether there is a way: behind a run that
-// can't be told of, which it returns, or, because the run behind which it was to go on was deleted, from the beginning.
-// Neither is tried for ever.
+// behind has f go on behind what a page ended with, and reports whether there is a way: behind a
+// run that can't be told of, which it returns, or, because the run behind which it was to go on was
+// deleted, from the beginning. Neither is tried for ever.
 func (l *listing) behind(f *Filter, err error) (untold string, on bool) {
 	untold = about(err)
 	switch {

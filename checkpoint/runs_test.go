@@ -29,7 +29,8 @@ func ten(t *testing.T, s checkpoint.Store) {
 	}
 }
 
-// listed are the runs that a loop yields, those that can't be told of in brackets, and the error that it ends with.
+// listed are the runs that a loop yields, those that can't be told of in brackets, and the error
+// that it ends with.
 func listed(t *testing.T, s checkpoint.Store, f checkpoint.Filter) (runs []string, end error) {
 	t.Helper()
 	for info, err := range checkpoint.Runs(t.Context(), s, f) {
@@ -127,7 +128,8 @@ func TestRunsThatAreDeletedAsTheyCome(t *testing.T) {
 	}
 }
 
-// A listing that begins again does so where it was told to, and damaged runs that it passes again hide no other.
+// A listing that begins again does so where it was told to, and damaged runs that it passes again
+// hide no other.
 func TestRunsBeginAgainBehindTheirStart(t *testing.T) {
 	var s memory.Faulty
 	ten(t, &s)
@@ -166,7 +168,8 @@ func TestRunsOfAStoreThatTurnsRound(t *testing.T) {
 	}
 }
 
-// A run behind which the listing was to go on, and that is made anew, has it begin at the front: none comes twice.
+// A run behind which the listing was to go on, and that is made anew, has it begin at the front:
+// none comes twice.
 func TestRunsWhileARunIsMadeAnew(t *testing.T) {
 	var s memory.Store
 	ten(t, &s)
@@ -197,7 +200,8 @@ func TestRunsWhileARunIsMadeAnew(t *testing.T) {
 	}
 }
 
-// A run that this program or these keys can't read comes with its id and its error, which names it once, and hides no other.
+// A run that this program or these keys can't read comes with its id and its error, which names it
+// once, and hides no other.
 func TestRunsBesideOnesThatCannotBeRead(t *testing.T) {
 	for _, reason := range []error{checkpoint.ErrKey, checkpoint.ErrVersion, checkpoint.ErrPlaintext} {
 		var s memory.Store

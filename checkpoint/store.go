@@ -18,17 +18,18 @@ type Head struct {
 	Digest Digest
 }
 
-// A Lease is the right to append to a run. A higher epoch fences every lower one. It is known by its run, epoch and owner: one that was
-// renewed is held under the value from before as well.
+// A Lease is the right to append to a run. A higher epoch fences every lower one. It is known by
+// its run, epoch and owner: one that was renewed is held under the value from before as well.
 type Lease struct {
 	Run   string
 	Epoch uint64 // counted from 1
 	Owner string
-	// Until is when the lease ends by itself, if it is not renewed. The zero Until means never: the process
-	// that has the store open is the proof.
+	// Until is when the lease ends by itself, if it is not renewed. The zero Until means never: the
+	// process that has the store open is the proof.
 	//
-	// It is of the clock of the process that has asked for the lease. A store whose leases end by another clock sets it to what
-	// the lease lasts behind the time.Now of before it was asked for: so it has the clock that does not jump, and is never too late.
+	// It is of the clock of the process that has asked for the lease. A store whose leases end by
+	// another clock sets it to what the lease lasts behind the time.Now of before it was asked for:
+	// so it has the clock that does not jump, and is never too late.
 	Until time.Time
 }
 
@@ -62,9 +63,9 @@ type Post struct {
 	ID   string // unique in the run; posting the same message again changes nothing
 	Kind string // cancel, answer, turn, tag, note or resolution; of UTF-8
 	Data json.RawMessage
-	// At is set by the store, and tells the order of posting: it is later than that of whatever the run was
-	// posted before this Post was called and nobody has drained, in another process or on another host too,
-	// whatever the clocks say.
+	// At is set by the store, and tells the order of posting: it is later than that of whatever the
+	// run was posted before this Post was called and nobody has drained, in another process or on
+	// another host too, whatever the clocks say.
 	At time.Time
 }
 
@@ -73,124 +74,135 @@ type Filter struct {
 	Status []Status // any of these; nil means all
 	Graph  string   // name; "" means all
 	Labels map[string]string
-	// Since selects runs created at it or after, Before those created before; zero means all. As Info.Created they
-	// are milliseconds: what is finer does not count, so every run is either Since an instant or Before it.
+	// Since selects runs created at it or after, Before those created before; zero means all. As
+	// Info.Created they are milliseconds: what is finer does not count, so every run is either
+	// Since an instant or Before it.
 	Since, Before time.Time
 	// After continues a listing behind the run of this id, the last one of the page before.
 	After string
 	Limit int // runs in a page; zero means 100
 }
 
-// A Snapshot is a whole machine at a position of a log, encoded. It is no part of the
-// chain of digests: a run is replayed without it if there is none. One that is damaged is not passed over, which would hide
-// that the store loses data: it is ErrCorrupt.
+// A Snapshot is a whole machine at a position of a log, encoded. It is no part of the chain of
+// digests: a run is replayed without it if there is none. One that is damaged is not passed over,
+// which would hide that the store loses data: it is ErrCorrupt.
 type Snapshot struct {
 	Head Head
 	Data []byte
 }
 
-// A Store keeps the logs of runs. All methods are safe for concurrent use. Every method
-// that changes something is atomic: all of it happens or nothing. Unless a comment says
-// otherwise an error means that nothing has changed, and memory given to a method is not
-// kept, memory returned belongs to the caller. No method may panic or call runtime.Goexit: pawl calls
-// them where nothing catches that, and the process ends.
+// A Store keeps the logs of runs. All methods are safe for concurrent use. Every method that
+// changes something is atomic: all of it happens or nothing. Unless a comment says otherwise an
+// error means that nothing has changed, and memory given to a method is not kept, memory returned
+// belongs to the caller. No method may panic or call runtime.Goexit: pawl calls them where nothing
+// catches that, and the process ends.
 //
 // Methods return ErrRunID for an id that is not valid (see [CheckRunID]), ErrNotFound for
 // a run that does not exist, ErrClosed after the store was closed, and ctx's error when it
 // is done before anything was begun. Stored data that is damaged is [ErrCorrupt], of an
 // unknown version [ErrVersion].
 //
-// A lease whose end has come is nobody's, by the clock of the store, whether or not somebody else has taken the run since: what is done under it
-// is ErrFenced, Stat and List tell of no owner, and the run is there for the next Acquire, for Delete and for Fork. Who works under a
-// lease renews it with [Keep].
+// A lease whose end has come is nobody's, by the clock of the store, whether or not somebody else
+// has taken the run since: what is done under it is ErrFenced, Stat and List tell of no owner, and
+// the run is there for the next Acquire, for Delete and for Fork. Who works under a lease renews it
+// with [Keep].
 type Store interface {
-	// Acquire gives the lease of run to owner and raises its epoch. A run that does not
-	// exist may be acquired, to append its first entry. ErrBusy (a *BusyError naming the
-	// owner) if the lease is held, be it for a Fork or Delete that is under way, an *ArgumentError if owner is "". The raised epoch is durable at the latest with the
-	// first append under the lease.
+	// Acquire gives the lease of run to owner and raises its epoch. A run that does not exist may
+	// be acquired, to append its first entry. ErrBusy (a *BusyError naming the owner) if the lease
+	// is held, be it for a Fork or Delete that is under way, an *ArgumentError if owner is "". The
+	// raised epoch is durable at the latest with the first append under the lease.
 	Acquire(ctx context.Context, run, owner string) (Lease, error)
 
-	// Renew prolongs a lease that has an end: from now on it lasts as long as one that is given now. A lease without an end
-	// is returned as it is. ErrFenced if it is no longer the run's, also if it has ended and nobody has taken
-	// the run since. With another error the lease may have been prolonged.
+	// Renew prolongs a lease that has an end: from now on it lasts as long as one that is given
+	// now. A lease without an end is returned as it is. ErrFenced if it is no longer the run's,
+	// also if it has ended and nobody has taken the run since. With another error the lease may
+	// have been prolonged.
 	Renew(ctx context.Context, l Lease) (Lease, error)
 
-	// Release gives the lease back. Releasing a lease that is no longer the run's, or has ended, does
-	// nothing.
+	// Release gives the lease back. Releasing a lease that is no longer the run's, or has ended,
+	// does nothing.
 	Release(ctx context.Context, l Lease) error
 
-	// Append adds entries to the run of the lease, whose head is now after, and returns
-	// the new head. All of them become durable or none does; when Append returns nil they
-	// are durable. Posts that entries drain are deleted with it; what names none drains nothing. An entry that
-	// claims its post says that nobody has posted under that id: ErrConflict if a message of it waits, whatever that says. If
-	// somebody posts it at the same time either the Append is refused, or, when Post returns, the entry is in the log.
-	// ErrConflict if the head is not after, ErrFenced if the lease is no longer the run's,
-	// ErrFull if there is no room, ErrTooLarge if the store keeps no append of that size; then nothing has changed. ErrCommitUnknown if it can't
-	// be known what happened: nobody may assume either. Where several things are wrong the lease
-	// comes first, then the head. Append ignores Seq and At of
-	// entries. With an *ArgumentError it refuses none, one that can't be kept (see [Seal]), what Fork and Trim write, and an
-	// opening behind the first entry: see [Info.Append].
+	// Append adds entries to the run of the lease, whose head is now after, and returns the new
+	// head. All of them become durable or none does; when Append returns nil they are durable.
+	// Posts that entries drain are deleted with it; what names none drains nothing. An entry that
+	// claims its post says that nobody has posted under that id: ErrConflict if a message of it
+	// waits, whatever that says. If somebody posts it at the same time either the Append is
+	// refused, or, when Post returns, the entry is in the log. ErrConflict if the head is not
+	// after, ErrFenced if the lease is no longer the run's, ErrFull if there is no room,
+	// ErrTooLarge if the store keeps no append of that size; then nothing has changed.
+	// ErrCommitUnknown if it can't be known what happened: nobody may assume either. Where several
+	// things are wrong the lease comes first, then the head. Append ignores Seq and At of entries.
+	// With an *ArgumentError it refuses none, one that can't be kept (see [Seal]), what Fork and
+	// Trim write, and an opening behind the first entry: see [Info.Append].
 	Append(ctx context.Context, l Lease, after Head, entries []Entry) (Head, error)
 
-	// Read yields the entries from sequence number from to sequence number to, both
-	// included, in order; a from of 0 means the oldest that is there, a to of 0, or beyond the
-	// head, means the head when the loop begins. ErrTrimmed (a *TrimmedError that says where the
-	// log begins) if from lies before that. It checks what it reads: numbers without gaps, checksums, and that each append
-	// repeats the digest of the one before it within the range; under [WithDigests] the digests too. The range may begin and end inside an append. Entries are
-	// only lent: their memory is valid until the next one is yielded or the loop ends, but for what a [Keeping] has. A long log
-	// may be read ahead in a goroutine of the store's own, which has ended when the loop has.
+	// Read yields the entries from sequence number from to sequence number to, both included, in
+	// order; a from of 0 means the oldest that is there, a to of 0, or beyond the head, means the
+	// head when the loop begins. ErrTrimmed (a *TrimmedError that says where the log begins) if
+	// from lies before that. It checks what it reads: numbers without gaps, checksums, and that
+	// each append repeats the digest of the one before it within the range; under [WithDigests] the
+	// digests too. The range may begin and end inside an append. Entries are only lent: their
+	// memory is valid until the next one is yielded or the loop ends, but for what a [Keeping] has.
+	// A long log may be read ahead in a goroutine of the store's own, which has ended when the loop
+	// has.
 	Read(ctx context.Context, run string, from, to uint64) iter.Seq2[Entry, error]
 
 	// Stat returns what is known of a run without reading its log.
 	Stat(ctx context.Context, run string) (Info, error)
 
-	// List returns a page of the runs that f selects, the one that came into the store last first: runs of this
-	// store from the newest to the oldest, and one that [Import] has brought where it came. Where one
-	// came while another was still being written, by a Restore, a Fork or a large first Append, either may be the
-	// later one: who looks for what is new may find it behind a run that he knows. A run that is too
-	// damaged to be told of ends its page: with a *CorruptError that names it, beside the runs before it. So does
-	// one that this program or these keys can't read, with the error of [Corrupt]. A
-	// listing after that one goes on behind it, as [Runs] does. ErrNotFound if f.After names no run. What
-	// [Filter.Check] refuses is refused with its error.
+	// List returns a page of the runs that f selects, the one that came into the store last first:
+	// runs of this store from the newest to the oldest, and one that [Import] has brought where it
+	// came. Where one came while another was still being written, by a Restore, a Fork or a large
+	// first Append, either may be the later one: who looks for what is new may find it behind a run
+	// that he knows. A run that is too damaged to be told of ends its page: with a *CorruptError
+	// that names it, beside the runs before it. So does one that this program or these keys can't
+	// read, with the error of [Corrupt]. A listing after that one goes on behind it, as [Runs]
+	// does. ErrNotFound if f.After names no run. What [Filter.Check] refuses is refused with its
+	// error.
 	List(ctx context.Context, f Filter) ([]Info, error)
 
-	// Post leaves a message for the run; it is durable when Post returns nil. A message
-	// of the same id and content changes nothing; of the same id and other content it is
-	// ErrConflict. ErrPostID for an id that is not valid, ErrTooLarge if the store keeps no message of that size.
+	// Post leaves a message for the run; it is durable when Post returns nil. A message of the same
+	// id and content changes nothing; of the same id and other content it is ErrConflict. ErrPostID
+	// for an id that is not valid, ErrTooLarge if the store keeps no message of that size.
 	Post(ctx context.Context, run string, p Post) error
 
-	// Posts returns the messages that have not been drained, in the byte order of their ids: as Go compares strings, and no language.
+	// Posts returns the messages that have not been drained, in the byte order of their ids: as Go
+	// compares strings, and no language.
 	Posts(ctx context.Context, run string) ([]Post, error)
 
-	// PutSnapshot keeps a snapshot of the run of the lease, in the place of one of the same entry; all but the newest may be dropped.
-	// It may return before the snapshot is durable. ErrFenced as for Append, ErrNotFound if the
-	// run has no entry yet, ErrConflict if its head was never s.Head, ErrTooLarge if the store keeps no snapshot of that size.
+	// PutSnapshot keeps a snapshot of the run of the lease, in the place of one of the same entry;
+	// all but the newest may be dropped. It may return before the snapshot is durable. ErrFenced as
+	// for Append, ErrNotFound if the run has no entry yet, ErrConflict if its head was never
+	// s.Head, ErrTooLarge if the store keeps no snapshot of that size.
 	PutSnapshot(ctx context.Context, l Lease, s Snapshot) error
 
-	// Snapshot returns the newest snapshot that is kept at or before sequence number upTo (0 means the
-	// head). ErrNotFound if there is none: replay from the start.
+	// Snapshot returns the newest snapshot that is kept at or before sequence number upTo (0 means
+	// the head). ErrNotFound if there is none: replay from the start.
 	Snapshot(ctx context.Context, run string, upTo uint64) (Snapshot, error)
 
-	// PutGraph keeps the JSON of a graph by its digest, once and for as long as there is the store; it is durable when PutGraph
-	// returns nil. ErrConflict if another graph is kept by that digest. Graph returns it, ErrNotFound if there is none.
+	// PutGraph keeps the JSON of a graph by its digest, once and for as long as there is the store;
+	// it is durable when PutGraph returns nil. ErrConflict if another graph is kept by that digest.
+	// Graph returns it, ErrNotFound if there is none.
 	PutGraph(ctx context.Context, digest string, graph []byte) error
 	Graph(ctx context.Context, digest string) ([]byte, error)
 
-	// Delete removes a run that nobody holds, with all that belongs to it, and the bases that
-	// no other run refers to, durably when it returns nil. Runs that were forked from it stay. ErrBusy if the lease is held. A store
-	// need only be able to read how the run stands, as for Stat: else it returns the error of that. It need
-	// not look at the rest of the log, which may be damaged or sealed with a key that was not given.
-	// A run that is made later under the same id has the same idempotency keys, so that other systems take what it does for what
-	// the first one did: give what is new a new id.
+	// Delete removes a run that nobody holds, with all that belongs to it, and the bases that no
+	// other run refers to, durably when it returns nil. Runs that were forked from it stay. ErrBusy
+	// if the lease is held. A store need only be able to read how the run stands, as for Stat: else
+	// it returns the error of that. It need not look at the rest of the log, which may be damaged
+	// or sealed with a key that was not given. A run that is made later under the same id has the
+	// same idempotency keys, so that other systems take what it does for what the first one did:
+	// give what is new a new id.
 	Delete(ctx context.Context, run string) error
 
-	// Fork makes new runs that begin at one machine: all of them come to be, durably, or none
-	// does. The machine and the shelf are bases: each is kept once, by its digest, for all runs that
+	// Fork makes new runs that begin at one machine: all of them come to be, durably, or none does.
+	// The machine and the shelf are bases: each is kept once, by its digest, for all runs that
 	// refer to it, also those of other Forks; the last Delete or Trim that drops a reference
-	// deletes it. Nobody has the leases of the new runs.
-	// ErrExists if there is a run of one of the ids, ErrBusy if somebody holds the lease of
-	// one that does not exist yet, before what is wrong with entries that Check lets pass; ErrFull, ErrTooLarge and ErrCommitUnknown as for Append; an
-	// *ArgumentError if the Fork is none (see [Fork.Check]); ErrUnsupported if the store can't.
+	// deletes it. Nobody has the leases of the new runs. ErrExists if there is a run of one of the
+	// ids, ErrBusy if somebody holds the lease of one that does not exist yet, before what is wrong
+	// with entries that Check lets pass; ErrFull, ErrTooLarge and ErrCommitUnknown as for Append;
+	// an *ArgumentError if the Fork is none (see [Fork.Check]); ErrUnsupported if the store can't.
 	Fork(ctx context.Context, f Fork) error
 
 	// Base returns a base that the run refers to, by its digest (see [Info.Bases]), having
@@ -227,9 +239,11 @@ type Follower interface {
 	Follow(run string) (grown <-chan struct{}, stop func())
 }
 
-// An Attended context is of a call whose caller goes on without it if it does not return in time, as a dispatcher does with the appends of
-// a run behind its grace period. So a store need not return when such a context ends while it writes: what is left is a goroutine, until the
-// write has ended. One that wraps another store and hands on a context of its own makes that return as for any other.
+// An Attended context is of a call whose caller goes on without it if it does not return in time,
+// as a dispatcher does with the appends of a run behind its grace period. So a store need not
+// return when such a context ends while it writes: what is left is a goroutine, until the write has
+// ended. One that wraps another store and hands on a context of its own makes that return as for
+// any other.
 type Attended interface {
 	context.Context
 	// Attended does nothing.

@@ -22,8 +22,9 @@ func (e *TrimmedError) Error() string {
 func (e *TrimmedError) Unwrap() error { return ErrTrimmed }
 
 // Trimming reads what [Store.Trim] was given, for a run of which i is known. It returns an error
-// unless the entry trims something that is there, and every base it names is among those that
-// were given, none of them empty, or that the run has; ErrCorrupt if no entry can say what is known of the run. It is for stores.
+// unless the entry trims something that is there, and every base it names is among those that were
+// given, none of them empty, or that the run has; ErrCorrupt if no entry can say what is known of
+// the run. It is for stores.
 func (i Info) Trimming(entry Entry, bases [][]byte) (Trimming, error) {
 	var t Trimming
 	refuse := func(argument, reason string, args ...any) (Trimming, error) {
@@ -69,7 +70,8 @@ func (i Info) Trimming(entry Entry, bases [][]byte) (Trimming, error) {
 	return t, nil
 }
 
-// fault says why t can't be what trims a run, "" if it can: it has to drop something, and to pin nothing but that.
+// fault says why t can't be what trims a run, "" if it can: it has to drop something, and to pin
+// nothing but that.
 func (t *Trimming) fault() string {
 	if t.First < 2 {
 		return fmt.Sprintf("nothing lies before entry %d", t.First)
@@ -82,8 +84,9 @@ func (t *Trimming) fault() string {
 	return ""
 }
 
-// Entry returns the entry to append that trims the run of which i is known, for which [Info.Trimming] has returned t.
-// previous is the digest of the append before the one that holds t.First. It is for stores.
+// Entry returns the entry to append that trims the run of which i is known, for which
+// [Info.Trimming] has returned t. previous is the digest of the append before the one that holds
+// t.First. It is for stores.
 func (t Trimming) Entry(i Info, entry Entry, previous Digest) Entry {
 	t.Previous = hex.EncodeToString(previous[:])
 	t.Known = Known{

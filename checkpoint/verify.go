@@ -17,8 +17,9 @@ type Finding struct {
 	Reason string
 }
 
-// String tells the run, the part and the reason. The zero Finding, which comes with the error that a loop ends with, is none; and of
-// one that names a run alone, beside the error of a run that can't be read, it says that.
+// String tells the run, the part and the reason. The zero Finding, which comes with the error that
+// a loop ends with, is none; and of one that names a run alone, beside the error of a run that
+// can't be read, it says that.
 func (f Finding) String() string {
 	if f == (Finding{}) {
 		return "no finding"
@@ -51,10 +52,12 @@ const (
 
 // Verify reads all that the store has of a run, and yields what is wrong with it: nothing if it is
 // whole. It changes nothing and takes no lease; of a run that is live it verifies the log as it
-// stands when the loop begins, and if it is trimmed or deleted meanwhile the loop ends with ErrTrimmed or
-// ErrNotFound. Of the log of a store that is no [Archiver] it finds the first damage only, and what is wrong with a digest only if that
-// hands the context of its Read to [Span.Entries]; of an Archiver that does not go on behind an append which it can't read, it finds
-// nothing behind that. A graph that the store does not have is no damage: a run can be read without.
+// stands when the loop begins, and if it is trimmed or deleted meanwhile the loop ends with
+// ErrTrimmed or ErrNotFound. Of the log of a store that is no [Archiver] it finds the first damage
+// only, and what is wrong with a digest only if that hands the context of its Read to
+// [Span.Entries]; of an Archiver that does not go on behind an append which it can't read, it finds
+// nothing behind that. A graph that the store does not have is no damage: a run can be read
+// without.
 //
 // The error that a loop may end with is not about what is stored: ErrNotFound, ErrClosed, ctx's, a
 // version that this program does not know, or [*ArgumentError].
@@ -76,8 +79,9 @@ func Verify(ctx context.Context, s Store, run string) iter.Seq2[Finding, error] 
 	}
 }
 
-// moved returns ErrNotFound if the run of which i was known has been deleted since, and another one made or not, and
-// ErrTrimmed if it has been trimmed: then what is wrong with what was read of it is no damage.
+// moved returns ErrNotFound if the run of which i was known has been deleted since, and another one
+// made or not, and ErrTrimmed if it has been trimmed: then what is wrong with what was read of it
+// is no damage.
 func (i Info) moved(ctx context.Context, s Store) error {
 	now, err := s.Stat(ctx, i.Run)
 	switch {
@@ -89,7 +93,8 @@ func (i Info) moved(ctx context.Context, s Store) error {
 	return i.movedTo(now)
 }
 
-// movedTo returns ErrNotFound if now is known of another run than i was, which was deleted then, and ErrTrimmed if the run was trimmed.
+// movedTo returns ErrNotFound if now is known of another run than i was, which was deleted then,
+// and ErrTrimmed if the run was trimmed.
 func (i Info) movedTo(now Info) error {
 	if !now.Created.Equal(i.Created) || now.Head.Seq < i.Head.Seq || now.Head.Seq == i.Head.Seq && now.Head != i.Head {
 		return fmt.Errorf("%w: run %q was deleted, and another one made", ErrNotFound, i.Run)

@@ -58,8 +58,8 @@ func TestAnApprovalAskedAgainIsOne(t *testing.T) {
 	}
 }
 
-// A wait that was asked again counts anew: its second trigger is the one that it has, and that is gone
-// on with once.
+// A wait that was asked again counts anew: its second trigger is the one that it has, and that is
+// gone on with once.
 func TestTheSecondTriggerOfAWait(t *testing.T) {
 	fails := true
 	p := talk(t, waiting(t, continuation.Wait{}, dag.Policy{}, func(ctx context.Context, s *Talk, r continuation.Reply[string]) error {
@@ -91,8 +91,8 @@ func TestTheSecondTriggerOfAWait(t *testing.T) {
 	}
 }
 
-// What a visit asks behind a wait by other means is no lapse of it: the wait has ended, and nobody is
-// to go on with it.
+// What a visit asks behind a wait by other means is no lapse of it: the wait has ended, and nobody
+// is to go on with it.
 func TestQuestionsBehindAWait(t *testing.T) {
 	b := dag.New[Talk]("talk")
 	dag.Step(b, "ask", func(ctx context.Context, s *Talk) error {
@@ -270,7 +270,8 @@ func (p *process) answersOne(run, key string, value any) {
 	}
 }
 
-// A run that has failed since nobody answered, and fails again when it is resumed, is told how, also if that is told in the same words.
+// A run that has failed since nobody answered, and fails again when it is resumed, is told how,
+// also if that is told in the same words.
 func TestFollowUpOfWhatFailsInTheWordsOfAnExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := dag.New[Talk]("talk")
@@ -302,7 +303,8 @@ func TestFollowUpOfWhatFailsInTheWordsOfAnExpiry(t *testing.T) {
 	})
 }
 
-// A wait that was escalated, and whose attempt fails behind its trigger, is asked of the same ones again.
+// A wait that was escalated, and whose attempt fails behind its trigger, is asked of the same ones
+// again.
 func TestAnEscalatedWaitStaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := continuation.Wait{Authority: dag.Agent, Within: time.Hour, OnExpire: continuation.Escalate(dag.Human, 0)}
@@ -321,8 +323,8 @@ func TestAnEscalatedWaitStaysSo(t *testing.T) {
 	})
 }
 
-// Waits that a program makes once are what it made, whatever becomes of the slice that they were made of, and whoever was asked
-// before.
+// Waits that a program makes once are what it made, whatever becomes of the slice that they were
+// made of, and whoever was asked before.
 func TestWaitsThatAreMadeOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		parts := []continuation.Wait{
@@ -349,7 +351,8 @@ func TestWaitsThatAreMadeOnce(t *testing.T) {
 	})
 }
 
-// A wait until an instant that has passed when it is asked again expires, and is no mistake of the node.
+// A wait until an instant that has passed when it is asked again expires, and is no mistake of the
+// node.
 func TestAWaitAskedAgainBehindItsInstant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := talk(t, waiting(t, continuation.Wait{Until: time.Now().Add(time.Hour)}, dag.Policy{}, func(context.Context, *Talk, continuation.Reply[string]) error {
@@ -365,8 +368,9 @@ func TestAWaitAskedAgainBehindItsInstant(t *testing.T) {
 	})
 }
 
-// What has expired, or was skipped, and failed with its run, has ended for good: nobody brings the run back by himself for a visit beside
-// it that may be tried again, which would have it wait anew. Where its failure is followed it does not.
+// What has expired, or was skipped, and failed with its run, has ended for good: nobody brings the
+// run back by himself for a visit beside it that may be tried again, which would have it wait anew.
+// Where its failure is followed it does not.
 func TestWhatHasExpiredIsNotAskedAnewForAnother(t *testing.T) {
 	for name, c := range map[string]struct {
 		followed, skipped, old bool
@@ -432,7 +436,8 @@ func TestWhatHasExpiredIsNotAskedAnewForAnother(t *testing.T) {
 	}
 }
 
-// A node that has handled that one of its waits expired, or was skipped, and fails behind the trigger of the next one, is tried again.
+// A node that has handled that one of its waits expired, or was skipped, and fails behind the
+// trigger of the next one, is tried again.
 func TestAnExpiryThatWasHandledEndsNoRun(t *testing.T) {
 	for name, skipped := range map[string]bool{"expired": false, "skipped": true} {
 		t.Run(name, func(t *testing.T) {

@@ -12,7 +12,8 @@ import (
 	"github.com/pawlgo/pawl/dag"
 )
 
-// A timer that is due is on time, though input is queued that came from a host whose clock was ahead.
+// A timer that is due is on time, though input is queued that came from a host whose clock was
+// ahead.
 func TestTimerBesideInputFromAhead(t *testing.T) {
 	expires := afterAnHour()
 	expires.OnExpire = continuation.Expire()

@@ -17,8 +17,9 @@ import (
 	"github.com/pawlgo/pawl/pawltest"
 )
 
-// A part of an All that has expired is asked of somebody else, or again, when the others have ended, and not
-// before: until then a trigger for it is refused at once, and says so, and the part is pending.
+// A part of an All that has expired is asked of somebody else, or again, when the others have
+// ended, and not before: until then a trigger for it is refused at once, and says so, and the part
+// is pending.
 func TestAPartOfAllThatExpiresIsAskedBehindTheOthers(t *testing.T) {
 	for name, then := range map[string]continuation.OnExpire{
 		"escalated": continuation.Escalate(dag.Human, 2*time.Hour),
@@ -156,8 +157,9 @@ func TestAWaitThatExpiresBesideAQuestion(t *testing.T) {
 	})
 }
 
-// What a visit waits for beside a wait keeps it from running again behind the trigger of that: there is nothing to recover until
-// it is answered, and nothing has lapsed. If the frame of both has begun anew it is asked anew, and so is the question.
+// What a visit waits for beside a wait keeps it from running again behind the trigger of that:
+// there is nothing to recover until it is answered, and nothing has lapsed. If the frame of both
+// has begun anew it is asked anew, and so is the question.
 func TestAQuestionBesideAWaitThatHasItsTrigger(t *testing.T) {
 	for _, c := range []struct {
 		name        string
@@ -211,8 +213,9 @@ func TestAQuestionBesideAWaitThatHasItsTrigger(t *testing.T) {
 	}
 }
 
-// A visit that fails since something that it waits for ended without a trigger stays failed, whatever triggers it has
-// had: there is nothing to try again, until somebody resumes the run, which asks anew.
+// A visit that fails since something that it waits for ended without a trigger stays failed,
+// whatever triggers it has had: there is nothing to try again, until somebody resumes the run,
+// which asks anew.
 func TestATriggerBesideAWaitThatEndedIsNotTriedAgain(t *testing.T) {
 	word, other := continuation.Wait{Key: "word"}, continuation.Wait{Key: "other", Within: time.Hour}
 	both := func(ctx context.Context) (continuation.Reply[string], error) {
@@ -302,8 +305,9 @@ func TestATriggerBesideAWaitThatEndedIsNotTriedAgain(t *testing.T) {
 	}
 }
 
-// What was to be asked once more, or anew, and is not since its visit has failed for good, has failed with that: the run, which has gone
-// on behind the failure, has nothing to do for it, and no trigger is meant for it.
+// What was to be asked once more, or anew, and is not since its visit has failed for good, has
+// failed with that: the run, which has gone on behind the failure, has nothing to do for it, and no
+// trigger is meant for it.
 func TestWhatIsNotAskedOnceMoreHasFailed(t *testing.T) {
 	expires, again := continuation.Wait{Key: "one", Within: time.Hour}, continuation.Wait{Key: "two", Within: time.Hour}
 	again.OnExpire = continuation.Escalate(dag.Human, time.Hour)
@@ -438,7 +442,8 @@ func TestAnAnyIsAskedAgainWithoutAPartThatIsOver(t *testing.T) {
 	})
 }
 
-// Where a visit has failed behind the last of its triggers and is tried again, none of its waits has ended.
+// Where a visit has failed behind the last of its triggers and is tried again, none of its waits
+// has ended.
 func TestAFailureBehindAllEndsNoPart(t *testing.T) {
 	store := &pawltest.Mortal{Store: &memory.Store{}}
 	g := waiting(t, continuation.All(continuation.Wait{Key: "a"}, continuation.Wait{Key: "b"}), dag.Policy{},

@@ -50,7 +50,8 @@ func tooLarge(err error) bool {
 	return errors.As(err, &limit) || errors.Is(err, checkpoint.ErrTooLarge)
 }
 
-// plain is the text of an error without the package that it is from; of a refused answer why it was.
+// plain is the text of an error without the package that it is from; of a refused answer why it
+// was.
 func plain(err error) string {
 	text := err.Error()
 	if refused, ok := err.(*dispatcher.AnswerError); ok {

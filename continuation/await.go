@@ -30,9 +30,10 @@ type Reply[A any] struct {
 }
 
 // Script is a Reply as an answer in the script of a test: one of dagtest.Visit.Answers, or of
-// pawltest.Answers, under the name of the wait. Each part of an All has one of its own, under the name and its
-// place (approvals/1, approvals/2); Parts are not looked at. No kind means KindReply, or KindApproval if it was Denied; an approval
-// that was not is approved. What the wait does not take, of another kind or key, is refused as an answer.
+// pawltest.Answers, under the name of the wait. Each part of an All has one of its own, under the
+// name and its place (approvals/1, approvals/2); Parts are not looked at. No kind means KindReply,
+// or KindApproval if it was Denied; an approval that was not is approved. What the wait does not
+// take, of another kind or key, is refused as an answer.
 func Script[A any](r Reply[A]) (any, error) {
 	switch {
 	case r.Kind == "" && r.Denied:
@@ -51,9 +52,9 @@ func Script[A any](r Reply[A]) (any, error) {
 	return json.RawMessage(raw), err
 }
 
-// Choose is the outcome of a route behind an approval: approved if somebody has approved, of an All in each of its approvals;
-// else denied, also if it is a default that ended the wait, or a trigger of another kind. It
-// passes on the error of Await, so that a route is one line:
+// Choose is the outcome of a route behind an approval: approved if somebody has approved, of an All
+// in each of its approvals; else denied, also if it is a default that ended the wait, or a trigger
+// of another kind. It passes on the error of Await, so that a route is one line:
 //
 //	return continuation.Choose(reply, err, Send, Revise)
 func Choose[A any, O ~string](r Reply[A], err error, approved, denied O) (O, error) {
@@ -81,19 +82,21 @@ func (r *Reply[A]) approved() bool {
 
 // Await returns what ended a wait of the visit. If nothing has yet it returns an error that the
 // node returns at once, as of dag.Ask: the visit waits, and runs again from its first line when the
-// wait has ended. Names tell the waits of a visit apart, in 128 bytes at most and without ~ and /; a
-// dialogue inside one visit gives each of its waits another one. Payloads have to fit A: others are refused when they are given.
+// wait has ended. Names tell the waits of a visit apart, in 128 bytes at most and without ~ and /;
+// a dialogue inside one visit gives each of its waits another one. Payloads have to fit A: others
+// are refused when they are given.
 //
 // A wait that ended without a trigger is an [*Ended], which is final.
 //
 // If an attempt of the visit fails behind a trigger, Await waits again, under the same key and with
-// the same bounds, when the visit is tried again: of several waits the one whose trigger came last, and
-// none if a question of dag.Ask was answered behind that. A denial, a default, and the wake of a timer
-// stay what they were: what fails behind them fails as any visit does, by the attempts of its dag.Policy alone.
+// the same bounds, when the visit is tried again: of several waits the one whose trigger came last,
+// and none if a question of dag.Ask was answered behind that. A denial, a default, and the wake of
+// a timer stay what they were: what fails behind them fails as any visit does, by the attempts of
+// its dag.Policy alone.
 //
-// A trigger is for what was asked. If the visit runs again and asks something else under the name, or waits for other kinds or
-// keys, as behind an edit of the state, that is another wait, with an id of its own, and the one before is superseded: its
-// trigger, if it had one, counts for nothing.
+// A trigger is for what was asked. If the visit runs again and asks something else under the name,
+// or waits for other kinds or keys, as behind an edit of the state, that is another wait, with an
+// id of its own, and the one before is superseded: its trigger, if it had one, counts for nothing.
 func Await[A any](ctx context.Context, name string, w Wait) (Reply[A], error) {
 	if ctx == nil {
 		return Reply[A]{}, fmt.Errorf("continuation: Await(%q): %w: the context is nil: pass on the one that the node was given", name, dag.ErrNoVisit)
@@ -179,9 +182,9 @@ func fit[A any](name string, w *Wait) error {
 	return nil
 }
 
-// put asks the question of a wait at a place, or at the next levels if it has expired there; if there is to be an end, and the one
-// there is another question's, it asks nothing and returns errElse. Of a trigger it tells the attempt that asked for it, zero if that is
-// not known.
+// put asks the question of a wait at a place, or at the next levels if it has expired there; if
+// there is to be an end, and the one there is another question's, it asks nothing and returns
+// errElse. Of a trigger it tells the attempt that asked for it, zero if that is not known.
 func put[A any](ctx context.Context, name string, w Wait, at place, ended bool) (reply Reply[A], attempt int, err error) {
 	for {
 		q, err := w.question(name, dag.Attempt(ctx), at.level)

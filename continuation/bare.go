@@ -9,9 +9,10 @@ import (
 	"github.com/pawlgo/pawl/dag"
 )
 
-// A choosy visit asks for what ends a wait: an answer that is none of its triggers does not fit. So the dispatcher refuses it
-// when it is given, as far as it knows what fits; and a visit that finds one in the log, of an earlier build perhaps, asks again. The
-// type of the answer stays what it was: with another one all that was answered before would be asked again.
+// A choosy visit asks for what ends a wait: an answer that is none of its triggers does not fit. So
+// the dispatcher refuses it when it is given, as far as it knows what fits; and a visit that finds
+// one in the log, of an earlier build perhaps, asks again. The type of the answer stays what it
+// was: with another one all that was answered before would be asked again.
 type choosy struct {
 	dag.Visit
 	of    []alternative
@@ -51,8 +52,9 @@ func (v choosy) Ask(call dag.AskCall) (json.RawMessage, error) {
 	return v.Visit.Ask(call)
 }
 
-// endedElse reports whether what has ended under the key of the call was another question, behind whose trigger an attempt has failed.
-// Behind a denial none has that counts, nor behind what was no trigger: the place of that is free for another question.
+// endedElse reports whether what has ended under the key of the call was another question, behind
+// whose trigger an attempt has failed. Behind a denial none has that counts, nor behind what was no
+// trigger: the place of that is free for another question.
 func (v choosy) endedElse(call dag.AskCall) bool {
 	knows, ok := v.Visit.(dag.Foreseer)
 	if !ok {
@@ -68,8 +70,8 @@ func (v choosy) endedElse(call dag.AskCall) bool {
 	return !knows.Ended(call) && counts
 }
 
-// strange says why an answer is none of the triggers that end a wait, "" if it is one. Those that a Runtime has given are: it
-// has looked at more.
+// strange says why an answer is none of the triggers that end a wait, "" if it is one. Those that a
+// Runtime has given are: it has looked at more.
 func (t *taken) strange(of []alternative) string {
 	kind, fits, unheard := false, false, false
 	keys := map[string]bool{}

@@ -33,8 +33,8 @@ func deciding(t *testing.T, w continuation.Wait) *dag.Graph[Talk] {
 	return frozen(t, b)
 }
 
-// What the dispatcher's Answer brings ends a wait if it is a trigger that this takes, and is refused if it is none. An approval
-// has a decision.
+// What the dispatcher's Answer brings ends a wait if it is a trigger that this takes, and is
+// refused if it is none. An approval has a decision.
 func TestABareAnswerIsATriggerOfItsWait(t *testing.T) {
 	approval := continuation.Wait{Kind: continuation.KindApproval, Key: "k", OnDeny: continuation.Feed}
 	external, timer := continuation.Wait{Kind: continuation.KindExternal}, continuation.Wait{Kind: continuation.KindTimer, After: time.Hour}
@@ -85,8 +85,8 @@ func TestABareAnswerIsATriggerOfItsWait(t *testing.T) {
 	}
 }
 
-// A process that has not asked knows nothing of the wait, and takes what its visit does not: as in a log of old, that is no trigger.
-// The wait is asked again, and takes one.
+// A process that has not asked knows nothing of the wait, and takes what its visit does not: as in
+// a log of old, that is no trigger. The wait is asked again, and takes one.
 func TestABareAnswerOfAnotherProcess(t *testing.T) {
 	for name, answer := range map[string]string{
 		"nothing": `{}`, "a payload": `{"payload":"x"}`, "another kind": `{"trigger":{"kind":"user_reply"}}`,
@@ -122,8 +122,9 @@ func TestABareAnswerOfAnotherProcess(t *testing.T) {
 	}
 }
 
-// A trigger that comes before anybody has gone on with the run has the wait asked again, and ends it: what it was answered with was
-// none. So nobody is told that it has its trigger, and a denial of a process that does not know who hears of it cancels nothing.
+// A trigger that comes before anybody has gone on with the run has the wait asked again, and ends
+// it: what it was answered with was none. So nobody is told that it has its trigger, and a denial
+// of a process that does not know who hears of it cancels nothing.
 func TestATriggerBehindABareAnswer(t *testing.T) {
 	for name, answer := range map[string]string{
 		"nothing": `{}`, "another kind": `{"trigger":{"kind":"user_reply"}}`, "another key": `{"trigger":{"kind":"approval_resolution","decision":"denied","key":"other"}}`,
@@ -149,7 +150,8 @@ func TestATriggerBehindABareAnswer(t *testing.T) {
 	}
 }
 
-// Where the visit waits for something else it does not run again yet, and the trigger is refused until then.
+// Where the visit waits for something else it does not run again yet, and the trigger is refused
+// until then.
 func TestATriggerBehindABareAnswerOfAPart(t *testing.T) {
 	w := continuation.All(continuation.Wait{Kind: continuation.KindApproval, Key: "a"}, continuation.Wait{Kind: continuation.KindApproval, Key: "b"})
 	g, store := waiting(t, w, dag.Policy{}, says), &memory.Store{}

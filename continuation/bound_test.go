@@ -27,8 +27,8 @@ func failing(t *testing.T, w continuation.Wait, p dag.Policy, bodies *int) *dag.
 	return frozen(t, b)
 }
 
-// A bound is one of the visit and the name of the wait: what fails behind one question counts when another one is asked, since
-// that may tell what has failed.
+// A bound is one of the visit and the name of the wait: what fails behind one question counts when
+// another one is asked, since that may tell what has failed.
 func TestFailuresCountAcrossQuestions(t *testing.T) {
 	for name, p := range map[string]dag.Policy{"no policy": {}, "many attempts": {Attempts: 10}} {
 		for _, most := range []int{1, 2, 3} {
@@ -63,7 +63,8 @@ func TestFailuresCountAcrossQuestions(t *testing.T) {
 	}
 }
 
-// A failure behind a denial that the node was told of is none: what is asked in its place has the whole bound.
+// A failure behind a denial that the node was told of is none: what is asked in its place has the
+// whole bound.
 func TestAFailureBehindADenialCountsForNoOtherQuestion(t *testing.T) {
 	b := dag.New[Talk]("talk")
 	dag.Step(b, "ask", func(ctx context.Context, s *Talk) error {
@@ -91,7 +92,8 @@ func TestAFailureBehindADenialCountsForNoOtherQuestion(t *testing.T) {
 	}
 }
 
-// What was asked in an attempt before counts for nothing when the same words are asked again, and its failure still does.
+// What was asked in an attempt before counts for nothing when the same words are asked again, and
+// its failure still does.
 func TestFailuresCountWhereTheWordsComeBack(t *testing.T) {
 	bodies, words := 0, []string{"one", "two", "one", "two", "one"}
 	b := dag.New[Talk]("talk")

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Whether the time of a wait is over says the wall clock, which everybody has who reads the log. One
-// that is set back would have a wait last longer than it may; so whoever sweeps remembers since when
-// he has seen a wait, on the clock that does not jump, and no wait lasts longer for him than it
-// was to. A process that begins behind the jump sees it anew.
+// Whether the time of a wait is over says the wall clock, which everybody has who reads the log.
+// One that is set back would have a wait last longer than it may; so whoever sweeps remembers since
+// when he has seen a wait, on the clock that does not jump, and no wait lasts longer for him than
+// it was to. A process that begins behind the jump sees it anew.
 
 // A moment is one on both clocks.
 type moment struct{ wall, steady time.Time }
@@ -17,7 +17,8 @@ type moment struct{ wall, steady time.Time }
 func (r *Runtime) moment() moment { return moment{r.options.Now().Round(0), time.Now()} }
 
 // see remembers the asks that are pending, and forgets those that no longer are. If err says that
-// some runs could not be read, theirs are kept, unless that were far more than what is known to wait.
+// some runs could not be read, theirs are kept, unless that were far more than what is known to
+// wait.
 func (r *Runtime) see(live histories, err error) {
 	now := r.moment()
 	r.mu.Lock()
@@ -65,7 +66,8 @@ func (r *Runtime) now(a *ask) time.Time { return r.on(a, r.moment()) }
 // overdue reports whether it is too late for a trigger.
 func (r *Runtime) overdue(a *ask) bool { return a.over(r.now(a)) }
 
-// begun is when a question was asked that ends at until: so long before, if a duration can say that. Logs of old don't say asked.
+// begun is when a question was asked that ends at until: so long before, if a duration can say
+// that. Logs of old don't say asked.
 func begun(asked, until time.Time, within time.Duration) time.Time {
 	if !asked.IsZero() || until.IsZero() || within == math.MaxInt64 {
 		return asked

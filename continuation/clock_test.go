@@ -133,8 +133,8 @@ func servesForAnHour(t *testing.T, p *process) {
 	synctest.Wait()
 }
 
-// The clock is set back by a year behind a wait. The process that serves it ends it when it has waited
-// for as long as it was to, and not before; triggers hear the same.
+// The clock is set back by a year behind a wait. The process that serves it ends it when it has
+// waited for as long as it was to, and not before; triggers hear the same.
 func TestClockSetBackEndsAWaitInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var jump atomic.Int64
@@ -227,8 +227,8 @@ func TestClockSetBackWhileARunCannotBeRead(t *testing.T) {
 	})
 }
 
-// Two clocks are that of the store and the one that dispatcher and Runtime are given, behind it or ahead of it by
-// a year.
+// Two clocks are that of the store and the one that dispatcher and Runtime are given, behind it or
+// ahead of it by a year.
 func twoClocks(t *testing.T, test func(*testing.T, func() time.Time)) {
 	for name, apart := range map[string]time.Duration{"behind": -year, "ahead": year} {
 		t.Run(name, func(t *testing.T) {
@@ -239,8 +239,8 @@ func twoClocks(t *testing.T, test func(*testing.T, func() time.Time)) {
 	}
 }
 
-// The bounds of the parts of an Any count from when it was asked by the clock that the dispatcher is given, whatever the
-// store's says; so they do when it is asked again.
+// The bounds of the parts of an Any count from when it was asked by the clock that the dispatcher
+// is given, whatever the store's says; so they do when it is asked again.
 func TestClockOfTheStoreBoundsNoPart(t *testing.T) {
 	twoClocks(t, func(t *testing.T, now func() time.Time) {
 		p := begin(t, waiting(t, continuation.Any(
@@ -273,8 +273,9 @@ func TestClockOfTheStoreBoundsNoPart(t *testing.T) {
 	})
 }
 
-// By the clock that the dispatcher is given, whatever the machine's says, an Until is to come or is in the past, also in an
-// item of an Each; of the parts of an Any the longer one bounds it; and a timer is missed or is not.
+// By the clock that the dispatcher is given, whatever the machine's says, an Until is to come or is
+// in the past, also in an item of an Each; of the parts of an Any the longer one bounds it; and a
+// timer is missed or is not.
 func TestClockOfTheMachineJudgesNoInstant(t *testing.T) {
 	twoClocks(t, func(t *testing.T, now func() time.Time) {
 		o := continuation.Options{Now: now}
@@ -323,7 +324,8 @@ func TestClockOfTheMachineJudgesNoInstant(t *testing.T) {
 	})
 }
 
-// A clock that dispatcher and Runtime are given, and that jumps, has a timer be missed as any other clock does.
+// A clock that dispatcher and Runtime are given, and that jumps, has a timer be missed as any other
+// clock does.
 func TestClockThatJumpsOverATimer(t *testing.T) {
 	for jumps, missed := range map[time.Duration]bool{time.Hour: false, time.Hour + 30*time.Second: false, time.Hour + time.Minute: true, year: true} {
 		for name, w := range map[string]continuation.Wait{"after": {After: time.Hour}, "at": {}} {
@@ -348,8 +350,8 @@ func TestClockThatJumpsOverATimer(t *testing.T) {
 	}
 }
 
-// A delivery that failed is tried again when Redeliver has passed on the clock that the Runtime is given, whatever the
-// store's says.
+// A delivery that failed is tried again when Redeliver has passed on the clock that the Runtime is
+// given, whatever the store's says.
 func TestClockOfTheStoreDelaysNoDelivery(t *testing.T) {
 	twoClocks(t, func(t *testing.T, now func() time.Time) {
 		man := postman{do: func(continuation.Delivery) (continuation.DeliveryStatus, error) { return "", errWeather }}
@@ -382,14 +384,15 @@ func TestFailureNotedWithoutItsInstant(t *testing.T) {
 	})
 }
 
-// neverEnds waits for somebody who has an hour, or for somebody who has longer than a duration can say.
+// neverEnds waits for somebody who has an hour, or for somebody who has longer than a duration can
+// say.
 func neverEnds() continuation.Wait {
 	return continuation.Any(continuation.Wait{Key: "soon", Within: time.Hour},
 		continuation.Wait{Key: "never", Until: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)})
 }
 
-// However far away the end of one part is, the others have their bounds, by the clock that the dispatcher is given: also behind a
-// sweep, and a trim.
+// However far away the end of one part is, the others have their bounds, by the clock that the
+// dispatcher is given: also behind a sweep, and a trim.
 func TestPartsBesideOneThatNeverEnds(t *testing.T) {
 	for name, sets := range map[string]func(*process){
 		"whole":   func(*process) {},
@@ -434,7 +437,8 @@ func (s *olderStore) Append(ctx context.Context, l checkpoint.Lease, after check
 	return s.Store.Append(ctx, l, after, es)
 }
 
-// Where the log of an older program does not say when a question was asked that never ends, its entry does.
+// Where the log of an older program does not say when a question was asked that never ends, its
+// entry does.
 func TestPartsBesideOneThatNeverEndedBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, store := waiting(t, neverEnds(), dag.Policy{}, says), &olderStore{}

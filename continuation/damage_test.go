@@ -18,7 +18,8 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// hurt is a process of three runs that wait, "a" the oldest, of which "b" is too damaged to be listed.
+// hurt is a process of three runs that wait, "a" the oldest, of which "b" is too damaged to be
+// listed.
 func hurt(t *testing.T, w continuation.Wait, o continuation.Options) *process {
 	t.Helper()
 	store := &memory.Faulty{}
@@ -39,7 +40,8 @@ func namesDamage(t *testing.T, err error) {
 	}
 }
 
-// around checks that a call came to the runs beside the damaged one, the oldest first, and told of it.
+// around checks that a call came to the runs beside the damaged one, the oldest first, and told of
+// it.
 func around(t *testing.T, runs []string, err error) {
 	t.Helper()
 	namesDamage(t, err)
@@ -114,8 +116,8 @@ func TestServeGoesAroundADamagedRun(t *testing.T) {
 	})
 }
 
-// The waits of the others are listed beside the error, and are found by their ids; what might be a wait of the
-// damaged run is the error.
+// The waits of the others are listed beside the error, and are found by their ids; what might be a
+// wait of the damaged run is the error.
 func TestWaitsAreFoundBesideADamagedRun(t *testing.T) {
 	p := hurt(t, continuation.Wait{Key: "k"}, continuation.Options{})
 	views, err := p.rt.List(t.Context(), continuation.Filter{})

@@ -41,11 +41,11 @@ const (
 )
 
 // Owed adds to the labels of a run that its follow-up is owed: give them to dispatcher.Labels when
-// it is begun. Of a run without it nothing is ever delivered, whatever Options say later; nor of one
-// that ends Cancelled, for whatever reason, also if its waits read as failed: who stopped it, or
-// denied, knows, and tells whoever is to be told. If it is brought back its next end is told. Forks,
-// which try something out, don't inherit that: to one whose end is to be told as well give Owed in
-// the Labels of dispatcher.ForkOptions.
+// it is begun. Of a run without it nothing is ever delivered, whatever Options say later; nor of
+// one that ends Cancelled, for whatever reason, also if its waits read as failed: who stopped it,
+// or denied, knows, and tells whoever is to be told. If it is brought back its next end is told.
+// Forks, which try something out, don't inherit that: to one whose end is to be told as well give
+// Owed in the Labels of dispatcher.ForkOptions.
 func Owed(labels map[string]string) map[string]string {
 	all := maps.Clone(labels)
 	if all == nil {
@@ -58,19 +58,20 @@ func Owed(labels map[string]string) map[string]string {
 // A Deliverer brings follow-ups to whoever waits for them.
 type Deliverer interface {
 	// Deliver brings one, and returns Delivered or one of the Suppressed statuses. It may be called
-	// again with the same key after it has succeeded: if the process dies before that is durable, or
-	// the store does not take it; and by somebody else at the same time. An error is a failed
-	// delivery, which is tried again as Options say, and so is a panic; but one that says that ctx has
-	// ended, when it has, is no try. Like any code that is called it may not leave by runtime.Goexit:
-	// that would end the caller too.
+	// again with the same key after it has succeeded: if the process dies before that is durable,
+	// or the store does not take it; and by somebody else at the same time. An error is a failed
+	// delivery, which is tried again as Options say, and so is a panic; but one that says that ctx
+	// has ended, when it has, is no try. Like any code that is called it may not leave by
+	// runtime.Goexit: that would end the caller too.
 	Deliver(ctx context.Context, d Delivery) (DeliveryStatus, error)
 }
 
 // A Delivery is a follow-up to be brought.
 type Delivery struct {
-	// Key is the same whenever the follow-up of this end is tried: for the other side to know it by. It
-	// is made of the run's id and the number of the entry with which it ended, so a run that was
-	// deleted and begun again under its id may come to the same. Who deletes runs gives each a new id.
+	// Key is the same whenever the follow-up of this end is tried: for the other side to know it
+	// by. It is made of the run's id and the number of the entry with which it ended, so a run that
+	// was deleted and begun again under its id may come to the same. Who deletes runs gives each a
+	// new id.
 	Key    string
 	End    End // of the run. What to say is in its state: dispatcher.Dispatcher.State.
 	Labels map[string]string
@@ -166,15 +167,16 @@ func (r *Runtime) owed(ctx context.Context) (histories, error) {
 }
 
 // Deliver brings the follow-ups that are owed of runs that have completed, failed or timed out, the
-// oldest first, and returns the ids of those runs: of one that was cancelled none is owed. How a run
-// ended is durable before the Deliverer hears of it. What came of a delivery is a note in its log,
-// which is written whatever else was added to that meanwhile, and also if ctx has ended by then; if somebody keeps the run, or
-// the store does not answer, for ten seconds, that is an error, and it is brought again. Of
-// two who deliver at once the first that has brought or suppressed it is kept, and stays so; failures
-// before that count, each as one. If the run has gone on meanwhile the end that was told is past, and
-// nothing is noted. Errors of the Deliverer are kept in the log, for [Runtime.DeliveryOf], and are no
-// errors of Deliver. That of a run which has failed since a wait expired is suppressed as long as the log tells that: it is brought
-// where a trim has dropped the failure of the visit, as one behind a loop that went on beside it.
+// oldest first, and returns the ids of those runs: of one that was cancelled none is owed. How a
+// run ended is durable before the Deliverer hears of it. What came of a delivery is a note in its
+// log, which is written whatever else was added to that meanwhile, and also if ctx has ended by
+// then; if somebody keeps the run, or the store does not answer, for ten seconds, that is an error,
+// and it is brought again. Of two who deliver at once the first that has brought or suppressed it
+// is kept, and stays so; failures before that count, each as one. If the run has gone on meanwhile
+// the end that was told is past, and nothing is noted. Errors of the Deliverer are kept in the log,
+// for [Runtime.DeliveryOf], and are no errors of Deliver. That of a run which has failed since a
+// wait expired is suppressed as long as the log tells that: it is brought where a trim has dropped
+// the failure of the visit, as one behind a loop that went on beside it.
 //
 // It costs a listing of all runs that were begun with [Owed], also of those whose follow-up was
 // delivered long ago, until they are deleted, and reading those of them that have changed since.
@@ -268,7 +270,8 @@ func (r *Runtime) try(ctx context.Context, d Delivery) (status DeliveryStatus, e
 	return status, err
 }
 
-// A fallen is the panic of a Deliverer. Its stack is for whoever is told of it, and not for the log.
+// A fallen is the panic of a Deliverer. Its stack is for whoever is told of it, and not for the
+// log.
 type fallen struct {
 	message string
 	stack   []byte

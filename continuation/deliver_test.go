@@ -308,8 +308,8 @@ func TestForksOweNothing(t *testing.T) {
 	}
 }
 
-// Who stops a run knows how it has ended: nothing is owed of it then, for whatever reason that was, though waits may read as failed.
-// Of one that is brought back the next end is told.
+// Who stops a run knows how it has ended: nothing is owed of it then, for whatever reason that was,
+// though waits may read as failed. Of one that is brought back the next end is told.
 func TestStoppedRunsOweNothing(t *testing.T) {
 	for reason, status := range map[continuation.Reason]continuation.Status{
 		continuation.CancelledByUser:    continuation.StatusCancelled,
@@ -405,8 +405,8 @@ func TestTriesAreThoseOfTheLastEnd(t *testing.T) {
 	p.follows(continuation.FollowUp{Status: continuation.DeliveryPending})
 }
 
-// The follow-up of a run that has failed since nobody answered is suppressed; one that has ended for
-// another reason, though a wait of it has expired, is told.
+// The follow-up of a run that has failed since nobody answered is suppressed; one that has ended
+// for another reason, though a wait of it has expired, is told.
 func TestFollowUpsOfWhatHasExpired(t *testing.T) {
 	awaits := func(ctx context.Context, _ *Talk) error {
 		_, err := continuation.Await[string](ctx, "answer", continuation.Wait{})
@@ -497,8 +497,8 @@ func TestNoDeliveryBesideALease(t *testing.T) {
 	p.delivers(continuation.Delivered)
 }
 
-// Whoever has the lease of a run that has ended is perhaps to go on with it: when that turns out nothing is suppressed, and what the
-// run comes to then is told.
+// Whoever has the lease of a run that has ended is perhaps to go on with it: when that turns out
+// nothing is suppressed, and what the run comes to then is told.
 func TestSupersedeLeavesTheFollowUpOfARunAtWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var man postman
@@ -543,8 +543,9 @@ func TestSupersedeLeavesTheFollowUpOfARunAtWork(t *testing.T) {
 	})
 }
 
-// While one follow-up is brought that of another run may be suppressed, or brought by somebody else, or come to be that of an end
-// which is past, or its run may be deleted: it is not brought then.
+// While one follow-up is brought that of another run may be suppressed, or brought by somebody
+// else, or come to be that of an end which is past, or its run may be deleted: it is not brought
+// then.
 func TestWhatHappensToAFollowUpBeforeItsTurn(t *testing.T) {
 	g := waiting(t, continuation.Wait{}, dag.Policy{}, says)
 	for name, happens := range map[string]func(p, q *process, brought, other string) error{

@@ -2,8 +2,8 @@
 // and how often that may go wrong; and follow-ups, when what waited has come to its end.
 //
 // A node waits with [Await]. A wait is an interrupt of its visit, and its life is what the log of
-// the run says of that interrupt: there is no second store and no second machine. [Runtime.Sweep] says
-// what a clock that jumps does to it.
+// the run says of that interrupt: there is no second store and no second machine. [Runtime.Sweep]
+// says what a clock that jumps does to it.
 //
 //	r, err := continuation.Await[Address](ctx, "address", continuation.Wait{
 //		Kind: continuation.KindReply, Key: chat, Question: "Where to?", Within: 2 * time.Hour,
@@ -44,12 +44,14 @@
 //
 // # Answers without a Runtime
 //
-// The dispatcher's Answer can end a wait too, with what [Script] writes. What is no trigger of a kind and key that the wait takes,
-// as {}, or of an approval has no decision, is refused with dispatcher.ErrAnswerType where the dispatcher that asked keeps the
-// run as it rested; given elsewhere it ends nothing, as [Runtime.Recover], a trigger, or whoever else goes on with the run finds: the visit asks again, and
-// its time begins anew. Nothing else of what [Runtime.Trigger] checks is checked then: not whether who answers has the Authority, which the
-// answer only claims, nor the bounds of a part of an [Any], the wake of a timer, or how often the wait was resumed; and a trigger's id does not
-// make two of them one. Let nobody answer so who may not decide.
+// The dispatcher's Answer can end a wait too, with what [Script] writes. What is no trigger of a
+// kind and key that the wait takes, as {}, or of an approval has no decision, is refused with
+// dispatcher.ErrAnswerType where the dispatcher that asked keeps the run as it rested; given
+// elsewhere it ends nothing, as [Runtime.Recover], a trigger, or whoever else goes on with the run
+// finds: the visit asks again, and its time begins anew. Nothing else of what [Runtime.Trigger]
+// checks is checked then: not whether who answers has the Authority, which the answer only claims,
+// nor the bounds of a part of an [Any], the wake of a timer, or how often the wait was resumed; and
+// a trigger's id does not make two of them one. Let nobody answer so who may not decide.
 //
 // # Words
 //
@@ -64,8 +66,8 @@
 //
 // Of several triggers one counts, and one that is repeated has the same [Receipt]. What stands
 // behind a wait runs for that trigger only, until it fails and the wait is asked again. A wait
-// expires once, and expiry comes before any trigger of that instant. A stop is final for triggers, or
-// tells how the run had ended: only a call of the dispatcher's own brings the run back. A process that dies leaves no wait stuck: [Runtime.Recover] goes on with what
-// was accepted. How a run ended is durable before its follow-up is brought, and one that was
-// delivered stays delivered.
+// expires once, and expiry comes before any trigger of that instant. A stop is final for triggers,
+// or tells how the run had ended: only a call of the dispatcher's own brings the run back. A
+// process that dies leaves no wait stuck: [Runtime.Recover] goes on with what was accepted. How a
+// run ended is durable before its follow-up is brought, and one that was delivered stays delivered.
 package continuation

@@ -38,15 +38,16 @@ func (h *history) rested(e *checkpoint.Entry) error {
 	return nil
 }
 
-// fromOutside reports whether e cancelled a run that nobody was at work on. Whoever is at work hears of a cancel by a post,
-// and drains that; of one whose context ends the log tells no author, nor a [Stopping].
+// fromOutside reports whether e cancelled a run that nobody was at work on. Whoever is at work
+// hears of a cancel by a post, and drains that; of one whose context ends the log tells no author,
+// nor a [Stopping].
 func (x *end) fromOutside(e *checkpoint.Entry) bool {
 	_, _, stopped := parseStop(x.resting.Cause)
 	return e.Kind == checkpoint.Cancelled && e.Post == "" && (stopped || x.resting.By != "")
 }
 
-// failedLate reports whether the run has failed for the expiry of a wait. Its cause is one failure that nobody follows: the
-// path of the visit, and the message, of which a long one is clipped.
+// failedLate reports whether the run has failed for the expiry of a wait. Its cause is one failure
+// that nobody follows: the path of the visit, and the message, of which a long one is clipped.
 func (h *history) failedLate() bool {
 	cause, clipped := strings.CutSuffix(h.end.resting.Cause, "…")
 	return h.end.kind == checkpoint.Failed && h.end.resting.Kind == "" && slices.ContainsFunc(h.open, func(w *wait) bool {

@@ -24,8 +24,8 @@ type ArgumentError struct {
 
 func (e *ArgumentError) Error() string { return "continuation: " + e.What + " " + e.Reason }
 
-// A NotFoundError says that no wait is addressed so, or that there is no run of this id. Nothing has
-// changed.
+// A NotFoundError says that no wait is addressed so, or that there is no run of this id. Nothing
+// has changed.
 type NotFoundError struct {
 	Address string // what was looked for
 	Run     string // the id, if it is the run that there is not
@@ -68,7 +68,8 @@ func (e *TerminalError) Is(target error) bool { return target == ErrTerminal }
 type ExpiredError struct {
 	Wait, Run string
 	Until     time.Time // from here on it was too late
-	// Kind and Key are those of that part, or of that timer. Kind is "" if the wait has expired as a whole.
+	// Kind and Key are those of that part, or of that timer. Kind is "" if the wait has expired as
+	// a whole.
 	Kind Kind
 	Key  string
 }

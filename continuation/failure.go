@@ -55,8 +55,9 @@ func (h *history) failed(e *checkpoint.Entry) error {
 	return nil
 }
 
-// untriggered reports whether a visit has failed for good since something that it waited for ended without a trigger.
-// Nothing went wrong behind the triggers that it has, and they are no reason to try it again.
+// untriggered reports whether a visit has failed for good since something that it waited for ended
+// without a trigger. Nothing went wrong behind the triggers that it has, and they are no reason to
+// try it again.
 func untriggered(f *checkpoint.FailedAttempt) bool {
 	switch dag.FailureKind(f.Kind) {
 	case dag.FailedExpired:
@@ -67,8 +68,8 @@ func untriggered(f *checkpoint.FailedAttempt) bool {
 	return false
 }
 
-// usedUp is the bound of a wait for which a visit has failed, "" if it has failed for anything else, whatever its error says: an
-// [Ended] of a bound is a dag.ErrSkipped.
+// usedUp is the bound of a wait for which a visit has failed, "" if it has failed for anything
+// else, whatever its error says: an [Ended] of a bound is a dag.ErrSkipped.
 func usedUp(f *checkpoint.FailedAttempt) Reason {
 	if dag.FailureKind(f.Kind) != dag.FailedSkipped {
 		return ""
@@ -81,8 +82,9 @@ func usedUp(f *checkpoint.FailedAttempt) Reason {
 	return ""
 }
 
-// newest is the wait of a visit that is to be asked again if an attempt fails now, as [Await] does it: the one whose trigger is the last
-// answer that the visit was given. It is nil if that is something else, or a denial.
+// newest is the wait of a visit that is to be asked again if an attempt fails now, as [Await] does
+// it: the one whose trigger is the last answer that the visit was given. It is nil if that is
+// something else, or a denial.
 func (h *history) newest(path string) *wait {
 	for _, w := range h.open {
 		if a := w.last(); w.path == path && a.ended && a.seq == h.given[path] && a.letter.Trigger.Decision != Denied {

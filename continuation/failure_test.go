@@ -14,8 +14,8 @@ import (
 	"github.com/pawlgo/pawl/pawltest"
 )
 
-// What fails behind a default, or behind the wake of a timer, is not tried again, also if an attempt has failed behind a
-// trigger before: nothing is asked again then.
+// What fails behind a default, or behind the wake of a timer, is not tried again, also if an
+// attempt has failed behind a trigger before: nothing is asked again then.
 func TestAFailureBehindADefaultIsFinal(t *testing.T) {
 	for name, w := range map[string]continuation.Wait{
 		"default": {OnExpire: continuation.Default("nobody")},
@@ -70,8 +70,8 @@ func TestAFailureBehindADenialIsFinal(t *testing.T) {
 	p.failedOnce(&bodies)
 }
 
-// Nor is what fails where the visit was answered something else last that it has asked by itself, be the node called something else
-// before that, or behind it.
+// Nor is what fails where the visit was answered something else last that it has asked by itself,
+// be the node called something else before that, or behind it.
 func TestAFailureBehindAnotherAnswerIsFinal(t *testing.T) {
 	for name, nodes := range map[string][2]string{ // that is answered, and that runs behind it
 		"of the same node":      {"ask", "ask"},
@@ -119,7 +119,8 @@ func TestAFailureBehindAnotherAnswerIsFinal(t *testing.T) {
 	}
 }
 
-// Of several waits the one whose trigger came last is asked again, whatever they are called and however fast the triggers came.
+// Of several waits the one whose trigger came last is asked again, whatever they are called and
+// however fast the triggers came.
 func TestTheLastWaitIsAskedAgainAtOneInstant(t *testing.T) {
 	for _, second := range []string{"before", "then"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -146,8 +147,9 @@ func TestTheLastWaitIsAskedAgainAtOneInstant(t *testing.T) {
 	}
 }
 
-// A wait that is asked again takes its trigger, however often a process has died behind one before: its node asks as often as
-// MaxFailures says, and knows nothing of that. A death behind this trigger uses up as much as a failure.
+// A wait that is asked again takes its trigger, however often a process has died behind one before:
+// its node asks as often as MaxFailures says, and knows nothing of that. A death behind this
+// trigger uses up as much as a failure.
 func TestALapseIsOfOneTrigger(t *testing.T) {
 	store, dies := &pawltest.Mortal{Store: &memory.Store{}}, true
 	g := waiting(t, continuation.Wait{Key: "k", MaxFailures: 3}, dag.Policy{Attempts: 10}, func(ctx context.Context, s *Talk, r continuation.Reply[string]) error {
@@ -200,7 +202,8 @@ func TestALapseIsOfOneTrigger(t *testing.T) {
 	p.stands(run, continuation.StatusResolved, continuation.Completed)
 }
 
-// keysOfQuestions are some that a node may give to what it asks by itself. The last ones look like those of a wait that is asked again.
+// keysOfQuestions are some that a node may give to what it asks by itself. The last ones look like
+// those of a wait that is asked again.
 var keysOfQuestions = []string{"sure", "sure~x", "answer~x", "~", "~1"}
 
 // What a visit asks by itself is one of its hops, whatever its key is.

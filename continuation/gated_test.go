@@ -14,8 +14,9 @@ import (
 	"github.com/pawlgo/pawl/pawltest"
 )
 
-// What a visit does behind a trigger may wait for somebody to approve of it, or to say whether it has happened. Until that is said
-// there is nothing to recover, whatever the node is called, and however short the log is; then there is, and nothing has lapsed.
+// What a visit does behind a trigger may wait for somebody to approve of it, or to say whether it
+// has happened. Until that is said there is nothing to recover, whatever the node is called, and
+// however short the log is; then there is, and nothing has lapsed.
 func TestAnEffectBehindATriggerThatWaits(t *testing.T) {
 	for _, doubt := range []bool{false, true} {
 		for _, by := range []string{"nothing else", "trim", "rename"} {

@@ -93,9 +93,9 @@ func (w *wait) last() *ask { return w.asks[len(w.asks)-1] }
 // taken reports whether the wait has its trigger, and no end.
 func (w *wait) taken() bool { return w.closed == "" && w.last().ended && !w.again() }
 
-// vain is how often the visit was gone on with in vain: nobody does that by himself more often than the
-// wait's bound says, also if no attempt comes to ask it again. A trigger that somebody has for it is
-// refused for what is used up alone.
+// vain is how often the visit was gone on with in vain: nobody does that by himself more often than
+// the wait's bound says, also if no attempt comes to ask it again. A trigger that somebody has for
+// it is refused for what is used up alone.
 func (w *wait) vain() int {
 	n := w.used() + w.stumbles
 	if w.spent && w.left() {
@@ -104,8 +104,9 @@ func (w *wait) vain() int {
 	return n
 }
 
-// used is how much of the bound of the wait is used up: by its failures, and by lapses behind the trigger that it has. Of those
-// before, the visit, which asks again until as much has failed, knows nothing: it would ask for what is refused.
+// used is how much of the bound of the wait is used up: by its failures, and by lapses behind the
+// trigger that it has. Of those before, the visit, which asks again until as much has failed, knows
+// nothing: it would ask for what is refused.
 func (w *wait) used() int { return w.failures + w.lapsed() - w.before }
 
 // lapsed is how often whoever went on behind the trigger has left it there, with the last time.
@@ -119,8 +120,8 @@ func (w *wait) lapsed() int {
 // left reports whether who went on with the visit last has died or drained, and nobody has since.
 func (w *wait) left() bool { return w.working && w.h.abandoned() }
 
-// again reports whether the wait has expired and is to be asked at its next level; or has been answered with what is no trigger of
-// it, and is to be asked anew.
+// again reports whether the wait has expired and is to be asked at its next level; or has been
+// answered with what is no trigger of it, and is to be asked anew.
 func (w *wait) again() bool {
 	a := w.last()
 	return a.ended && (a.bare || a.answer.How == checkpoint.AnswerExpired && a.q.Level < a.q.Levels)
@@ -364,8 +365,8 @@ func (h *history) asks(path string) bool {
 	})
 }
 
-// asksElse reports whether a visit waits for the answer to a question that is no wait's, or for somebody to say what is to come of
-// an effect.
+// asksElse reports whether a visit waits for the answer to a question that is no wait's, or for
+// somebody to say what is to come of an effect.
 func (h *history) asksElse(path string) bool {
 	for _, asks := range h.asked {
 		if asks == path {
@@ -419,14 +420,16 @@ func (w *wait) stands() (status Status, reason Reason, why, by string) {
 	return StatusPending, "", "", ""
 }
 
-// retries reports whether its visit has failed with the run and may be tried again, which then asks for another trigger. What has
-// failed behind a default, or behind a wake, would meet that again: see [Await].
+// retries reports whether its visit has failed with the run and may be tried again, which then asks
+// for another trigger. What has failed behind a default, or behind a wake, would meet that again:
+// see [Await].
 func (w *wait) retries() bool {
 	return w.reopens() && w.h.end != nil && w.h.end.kind == checkpoint.Failed &&
 		!w.beside && w.spent && w.failures > 0 && w.vain() < w.last().q.MaxFailures
 }
 
-// reopens reports whether its visit has failed, and a resume tries that again as far as anybody knows.
+// reopens reports whether its visit has failed, and a resume tries that again as far as anybody
+// knows.
 func (w *wait) reopens() bool { return w.fell && !w.followed && !w.settled && w.closed == RunFailed }
 
 // anew reports whether its visit has failed for want of its trigger, and a resume has it ask again.

@@ -67,7 +67,8 @@ func TestAnAnswerBehindAStop(t *testing.T) {
 	p.stands(run, continuation.StatusCancelled, continuation.CancelledByProduct)
 }
 
-// A default counts on when its run has failed behind it and is resumed: the wait is resolved in the end.
+// A default counts on when its run has failed behind it and is resumed: the wait is resolved in the
+// end.
 func TestADefaultBehindAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fails := true
@@ -223,7 +224,8 @@ func TestAFailureBehindAll(t *testing.T) {
 	}
 }
 
-// A wait that has ended with its run has ended, though the run was rewound since: who has stopped it, and why, stays known.
+// A wait that has ended with its run has ended, though the run was rewound since: who has stopped
+// it, and why, stays known.
 func TestAStopBeforeARewindStays(t *testing.T) {
 	b := dag.New[Talk]("stopped")
 	dag.Step(b, "node", func(ctx context.Context, _ *Talk) error {
@@ -248,8 +250,8 @@ func TestAStopBeforeARewindStays(t *testing.T) {
 	}
 }
 
-// Recover goes on with what has its trigger, and with what a process has left that died, also if something else that waits in the run
-// is overdue.
+// Recover goes on with what has its trigger, and with what a process has left that died, also if
+// something else that waits in the run is overdue.
 func TestRecoverBesideWhatIsOverdue(t *testing.T) {
 	for name, dies := range map[string]bool{"left": false, "died": true} {
 		t.Run(name, func(t *testing.T) {
@@ -294,8 +296,8 @@ func TestRecoverBesideWhatIsOverdue(t *testing.T) {
 	}
 }
 
-// A trigger for a timer of a run at work, whose instant has come by the Runtime's clock alone, is refused as one that comes at a bad
-// moment: nothing has expired, and the timer wakes.
+// A trigger for a timer of a run at work, whose instant has come by the Runtime's clock alone, is
+// refused as one that comes at a bad moment: nothing has expired, and the timer wakes.
 func TestATimerOfARunAtWorkByAnotherClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := dag.New[Talk]("talk")

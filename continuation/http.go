@@ -37,8 +37,8 @@ type HandlerOptions struct {
 	// MaxBytes is how large a request may be. Zero means 1 MiB.
 	MaxBytes int64
 	// LeaveIt: the answer is sent when a trigger is accepted, and Serve or Recover goes on with the
-	// run; but for what [Trigger].LeaveIt goes on with all the same. Else it is sent when the run rests; a client that hangs up
-	// leaves the run for Recover.
+	// run; but for what [Trigger].LeaveIt goes on with all the same. Else it is sent when the run
+	// rests; a client that hangs up leaves the run for Recover.
 	LeaveIt bool
 }
 
@@ -157,8 +157,9 @@ func (h *handler) serve(w http.ResponseWriter, q *http.Request) (Outcome, error)
 	return h.r.Trigger(q.Context(), t)
 }
 
-// parseTrigger reads a trigger, and refuses members that it has not, since misspelt, what one was to say would not be said; and those
-// that stand twice, of which encoding/json takes the last, and who looked at the request before may have taken the first.
+// parseTrigger reads a trigger, and refuses members that it has not, since misspelt, what one was
+// to say would not be said; and those that stand twice, of which encoding/json takes the last, and
+// who looked at the request before may have taken the first.
 func parseTrigger(body []byte) (t Trigger, err error) {
 	if err := json.Unmarshal(body, &t); err != nil {
 		return Trigger{}, err
@@ -171,8 +172,8 @@ func parseTrigger(body []byte) (t Trigger, err error) {
 	return t, once(body)
 }
 
-// once refuses an object, and an actor in it, of which a member stands twice, in whatever case: encoding/json tells none apart. A payload
-// is looked at by who knows its type.
+// once refuses an object, and an actor in it, of which a member stands twice, in whatever case:
+// encoding/json tells none apart. A payload is looked at by who knows its type.
 func once(object []byte) error {
 	d := json.NewDecoder(bytes.NewReader(object))
 	if start, err := d.Token(); err != nil || start != json.Delim('{') {

@@ -124,7 +124,8 @@ func TestHandler(t *testing.T) {
 	}
 }
 
-// A handler has a secret and a list of authorities of its own, whatever becomes of the memory in which they were given.
+// A handler has a secret and a list of authorities of its own, whatever becomes of the memory in
+// which they were given.
 func TestHandlerKeepsItsSecret(t *testing.T) {
 	p := talk(t, waiting(t, continuation.Wait{}, dag.Policy{}, says))
 	given, who := bytes.Clone(secret), []dag.Authority{dag.Human}

@@ -16,16 +16,17 @@ type Arrival uint8
 const (
 	// WaitForRun leaves what was sent until the run is gone on with.
 	WaitForRun Arrival = iota
-	// Wake goes on with a run that is completed: with a turn, whose input is what was sent. If the process dies or drains before
-	// that turn has begun, what was sent stays for the next Wake, Run, Resume or Turn: neither Recover nor Serve looks for it.
+	// Wake goes on with a run that is completed: with a turn, whose input is what was sent. If the
+	// process dies or drains before that turn has begun, what was sent stays for the next Wake,
+	// Run, Resume or Turn: neither Recover nor Serve looks for it.
 	Wake
 )
 
 // Send leaves input for a turn of a run, as dispatcher.Dispatcher.Enqueue does, and returns when it
 // is durable: of what is sent under one id the run gets one, however often. A run that waits, or is
 // at work, takes it when it has come to its end. A [*TerminalError] of a run that has ended
-// otherwise than well, which would never take it: nothing has changed then. What it was sent before, under this id, it has. Of Wake an error may
-// also be of going on; what was sent stays.
+// otherwise than well, which would never take it: nothing has changed then. What it was sent
+// before, under this id, it has. Of Wake an error may also be of going on; what was sent stays.
 //
 // S is the state of the Runtime's dispatcher.
 func Send[S any](ctx context.Context, r *Runtime, run, id string, input func(*S), how Arrival) error {

@@ -107,8 +107,8 @@ func TestRepeatedTriggerIsForNoOtherWait(t *testing.T) {
 	})
 }
 
-// An id that was given to a trigger of one wait ends no other one, and whoever sends it is told: the
-// other wait goes on, so its outcome is not that of the first.
+// An id that was given to a trigger of one wait ends no other one, and whoever sends it is told:
+// the other wait goes on, so its outcome is not that of the first.
 func TestIDOfATriggerOfAnotherWait(t *testing.T) {
 	b := dag.New[Talk]("talk")
 	for _, name := range []string{"first", "second"} {
@@ -211,8 +211,8 @@ func TestRunsOfOtherGraphs(t *testing.T) {
 	})
 }
 
-// Who dies while it notes something has the lease until that lapses. A wake waits for it, with pauses:
-// the clock could not go on here if it tried all the time.
+// Who dies while it notes something has the lease until that lapses. A wake waits for it, with
+// pauses: the clock could not go on here if it tried all the time.
 func TestAWakeWaitsForALease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := talk(t, waiting(t, continuation.Wait{}, dag.Policy{}, says))
@@ -289,7 +289,8 @@ func (s *shredder) List(ctx context.Context, f checkpoint.Filter) ([]checkpoint.
 	return all, err
 }
 
-// A run that is deleted while others are listed is not missed, also where the next page would begin.
+// A run that is deleted while others are listed is not missed, also where the next page would
+// begin.
 func TestListBesideADelete(t *testing.T) {
 	store := &memory.Store{}
 	g := waiting(t, continuation.Wait{}, dag.Policy{}, says)
@@ -307,7 +308,8 @@ func TestListBesideADelete(t *testing.T) {
 	}
 }
 
-// A preempted is a store in which something happens just before somebody takes the lease of a run to go on with it.
+// A preempted is a store in which something happens just before somebody takes the lease of a run
+// to go on with it.
 type preempted struct {
 	*memory.Store
 	meanwhile func()
@@ -321,7 +323,8 @@ func (s *preempted) Acquire(ctx context.Context, run, owner string) (checkpoint.
 	return s.Store.Acquire(ctx, run, owner)
 }
 
-// A wake is one beside a note too: the run has an entry more than Send has read, and goes on from there.
+// A wake is one beside a note too: the run has an entry more than Send has read, and goes on from
+// there.
 func TestAWakeBesideANote(t *testing.T) {
 	store, g := &preempted{Store: &memory.Store{}}, waiting(t, continuation.Wait{}, dag.Policy{}, says)
 	p, other := begin(t, g, store, continuation.Options{}), begin(t, g, store.Store, continuation.Options{})

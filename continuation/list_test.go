@@ -14,8 +14,9 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// What is remembered of a run reads otherwise when whoever is at work on it has died, though nothing was added to its log: its wait
-// pends again, that was a lapse, and it is left when there may be no more of these.
+// What is remembered of a run reads otherwise when whoever is at work on it has died, though
+// nothing was added to its log: its wait pends again, that was a lapse, and it is left when there
+// may be no more of these.
 func TestWaitOfARunWhoseLeaseHasEnded(t *testing.T) {
 	begun, free := make(chan struct{}), make(chan struct{})
 	store := &memory.Store{}

@@ -55,8 +55,8 @@ func (hs histories) find(t *Trigger) (*wait, error) {
 	return slices.MaxFunc(all, func(a, b *wait) int { return a.last().at.Compare(b.last().at) }), nil
 }
 
-// meant is what find finds behind a try with another wait, or the first one. If that was superseded meanwhile, or has had another
-// trigger, what has come instead is not what this one was pulled for.
+// meant is what find finds behind a try with another wait, or the first one. If that was superseded
+// meanwhile, or has had another trigger, what has come instead is not what this one was pulled for.
 func (hs histories) meant(t *Trigger, before *wait) (*wait, error) {
 	w, err := hs.find(t)
 	if err != nil || before == nil || before.id == w.id {
@@ -68,8 +68,8 @@ func (hs histories) meant(t *Trigger, before *wait) (*wait, error) {
 	return w, nil
 }
 
-// reached leaves out the waits whose frame was voided, if something else of their run is meant: they are asked anew if the
-// run comes there. Of those alone the first may be what it comes to.
+// reached leaves out the waits whose frame was voided, if something else of their run is meant:
+// they are asked anew if the run comes there. Of those alone the first may be what it comes to.
 func reached(meant []*wait) (all []*wait) {
 	for i, w := range meant {
 		beside := func(x *wait) bool { return x.h == w.h && !x.last().gone }
@@ -177,7 +177,8 @@ func (w *wait) keys(kind Kind) int {
 	return len(keys)
 }
 
-// permits says why a trigger of the kind and key of an alternative can't end the wait, nil if it can.
+// permits says why a trigger of the kind and key of an alternative can't end the wait, nil if it
+// can.
 func (w *wait) permits(of *alternative, t *Trigger, now time.Time) error {
 	a, until := w.last(), of.Until
 	if of.Within > 0 {

@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// Of the waits of a run whose frame was voided none is meant if another one is that goes on; and of those alone the first, to
-// which the run comes first. What is meant in another run does not matter.
+// Of the waits of a run whose frame was voided none is meant if another one is that goes on; and of
+// those alone the first, to which the run comes first. What is meant in another run does not
+// matter.
 func TestReached(t *testing.T) {
 	one, other := &history{run: "one"}, &history{run: "other"}
 	of := func(h *history, id string, gone bool) *wait {

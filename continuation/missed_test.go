@@ -19,8 +19,8 @@ func late(missed continuation.OnExpire) continuation.Wait {
 	return w
 }
 
-// A timer that was missed, and is to expire then, has expired like any other wait: its view says so, and nobody is
-// owed anything. One whose visit fails for another reason has failed.
+// A timer that was missed, and is to expire then, has expired like any other wait: its view says
+// so, and nobody is owed anything. One whose visit fails for another reason has failed.
 func TestAMissedTimerHasExpired(t *testing.T) {
 	fails := func(context.Context, *Talk, continuation.Reply[string]) error { return errWeather }
 	word := continuation.Wait{Key: "k", Within: 2 * time.Hour}

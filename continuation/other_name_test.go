@@ -16,8 +16,9 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// Runs of a graph of another name that a migration brings are the Runtime's before anybody has gone on with them: what they wait
-// for is listed, takes triggers, ends in its time, and is told of. Those that no migration names are not.
+// Runs of a graph of another name that a migration brings are the Runtime's before anybody has gone
+// on with them: what they wait for is listed, takes triggers, ends in its time, and is told of.
+// Those that no migration names are not.
 func TestRunsOfAGraphThatIsCalledAnewAreTheRuntimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		graph := func(name string) *dag.Graph[Talk] {
@@ -84,8 +85,8 @@ func TestRunsOfAGraphThatIsCalledAnewAreTheRuntimes(t *testing.T) {
 	})
 }
 
-// A graph that a migration names, and that can't be read, is told of, and hides no run of another one: what those wait for is listed
-// and found, takes triggers, and ends in its time.
+// A graph that a migration names, and that can't be read, is told of, and hides no run of another
+// one: what those wait for is listed and found, takes triggers, and ends in its time.
 func TestAGraphThatCannotBeReadHidesNoOtherRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, bad := &memory.Store{}, "sha256:"+strings.Repeat("0", 64)

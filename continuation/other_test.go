@@ -14,8 +14,8 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// A trigger is for what was waited for. If the program that goes on with the run waits for something else by then it is asked
-// for that; with other bounds it still is what it was.
+// A trigger is for what was waited for. If the program that goes on with the run waits for
+// something else by then it is asked for that; with other bounds it still is what it was.
 func TestATriggerIsForItsWait(t *testing.T) {
 	said := func(_ context.Context, s *Talk, r continuation.Reply[string]) error {
 		s.Said.Append(r.Payload)
@@ -67,7 +67,8 @@ func TestATriggerIsForItsWait(t *testing.T) {
 	}
 }
 
-// unsaid is a store whose runs were asked by a version in which questions did not say what they are about.
+// unsaid is a store whose runs were asked by a version in which questions did not say what they are
+// about.
 type unsaid struct{ *memory.Store }
 
 func (s unsaid) Append(ctx context.Context, l checkpoint.Lease, after checkpoint.Head, all []checkpoint.Entry) (checkpoint.Head, error) {
@@ -83,7 +84,8 @@ func (s unsaid) Append(ctx context.Context, l checkpoint.Lease, after checkpoint
 	return s.Store.Append(ctx, l, after, all)
 }
 
-// A trigger that was taken by an earlier version counts, though the bounds of its wait are other ones in this one.
+// A trigger that was taken by an earlier version counts, though the bounds of its wait are other
+// ones in this one.
 func TestATriggerOfAnEarlierVersionCounts(t *testing.T) {
 	w := continuation.Wait{Kind: continuation.KindReply, Key: "ann", MaxFailures: 2}
 	said := func(_ context.Context, s *Talk, r continuation.Reply[string]) error {
@@ -109,7 +111,8 @@ func TestATriggerOfAnEarlierVersionCounts(t *testing.T) {
 	}
 }
 
-// A note of somebody else's under the name of those about deliveries is none: the run can be read, and its follow-up is brought.
+// A note of somebody else's under the name of those about deliveries is none: the run can be read,
+// and its follow-up is brought.
 func TestNotesThatAreLikeThoseOfDeliveries(t *testing.T) {
 	for _, value := range []any{"by hand", 7, nil, map[string]any{"status": 1}, map[string]any{"status": "delivered"}, map[string]any{"status": "under way", "key": "k"}} {
 		var man postman

@@ -14,9 +14,9 @@ import (
 // being noted, and how long that may take when the caller's context has ended.
 const noting = 10 * time.Second
 
-// note writes what came of a delivery behind whatever was added to the run since h was read, as long
-// as it rests at the end that was told and nobody has brought that meanwhile, or suppressed it. It
-// returns how often the delivery has failed, and says in n whether that was the last time.
+// note writes what came of a delivery behind whatever was added to the run since h was read, as
+// long as it rests at the end that was told and nobody has brought that meanwhile, or suppressed
+// it. It returns how often the delivery has failed, and says in n whether that was the last time.
 func (r *Runtime) note(ctx context.Context, h *history, n *deliveryNote) (tries int, err error) {
 	ctx, stop := outliving(ctx, noting) // what was brought was brought, whoever has ended ctx since
 	defer stop()
@@ -46,7 +46,8 @@ func (r *Runtime) note(ctx context.Context, h *history, n *deliveryNote) (tries 
 
 // takes reports whether the log is to say what came of a delivery: of an end that is past there is
 // nothing to say, nor of one that was brought or suppressed, and what has failed for good fails no
-// further. It returns how often it has failed, with n, and says in n whether that was the last time.
+// further. It returns how often it has failed, with n, and says in n whether that was the last
+// time.
 func (h *history) takes(n *deliveryNote, most int) (tries int, wanted bool) {
 	failed := n.Status == DeliveryFailed
 	if n.Final = failed; h.end == nil || h.key() != n.Key {
@@ -62,9 +63,9 @@ func (h *history) takes(n *deliveryNote, most int) (tries int, wanted bool) {
 	return tries, true
 }
 
-// suppress notes that a follow-up that is owed is not to be brought. Who only says something of the run, or has just brought it to its
-// end, is waited for. If it turns out that somebody goes on with the run again nothing is noted: what was told is past when that has
-// ended.
+// suppress notes that a follow-up that is owed is not to be brought. Who only says something of the
+// run, or has just brought it to its end, is waited for. If it turns out that somebody goes on with
+// the run again nothing is noted: what was told is past when that has ended.
 func (r *Runtime) suppress(ctx context.Context, run string, status DeliveryStatus) error {
 	began := time.Now()
 	for pause := time.Millisecond; ; pause = min(2*pause, time.Second) {

@@ -16,8 +16,8 @@ import (
 	"github.com/pawlgo/pawl/pawltest"
 )
 
-// What is added to the log of a run while its follow-up is brought takes nothing from what came of that: it is
-// brought once, and what fails is tried as often, and when, the Options say.
+// What is added to the log of a run while its follow-up is brought takes nothing from what came of
+// that: it is brought once, and what fails is tried as often, and when, the Options say.
 func TestADeliveryBesideOtherEntries(t *testing.T) {
 	for name, adds := range map[string]func(context.Context, *process) error{
 		"a note":        func(ctx context.Context, p *process) error { return p.d.Note(ctx, run, "mail.sent", len(p.kinds(run))) },
@@ -64,8 +64,8 @@ func severalNotes(ctx context.Context, p *process) error {
 	return errors.Join(errs...)
 }
 
-// Of two who deliver at once, what one has brought stays brought, whoever of them is the first to note it; and
-// each failure counts.
+// Of two who deliver at once, what one has brought stays brought, whoever of them is the first to
+// note it; and each failure counts.
 func TestTwoWhoDeliverAtOnce(t *testing.T) {
 	delivered := func(continuation.Delivery) (continuation.DeliveryStatus, error) { return continuation.Delivered, nil }
 	suppressed := func(continuation.Delivery) (continuation.DeliveryStatus, error) {
@@ -108,8 +108,9 @@ func TestTwoWhoDeliverAtOnce(t *testing.T) {
 	}
 }
 
-// A delivery that fails is told with how often that was, whatever else happens to the run meanwhile; and it was the last one only
-// if the log says so, or has nothing to say of that end any more.
+// A delivery that fails is told with how often that was, whatever else happens to the run
+// meanwhile; and it was the last one only if the log says so, or has nothing to say of that end any
+// more.
 func TestAFailedDeliveryIsToldAsTheLogHasIt(t *testing.T) {
 	fails := func(continuation.Delivery) (continuation.DeliveryStatus, error) { return "", errWeather }
 	for name, c := range map[string]struct {
@@ -163,8 +164,8 @@ func TestAFailedDeliveryIsToldAsTheLogHasIt(t *testing.T) {
 	}
 }
 
-// A run that is brought back while its follow-up is on its way comes to another end, which is told for itself: what
-// came of the one before says nothing of it.
+// A run that is brought back while its follow-up is on its way comes to another end, which is told
+// for itself: what came of the one before says nothing of it.
 func TestARunThatIsBroughtBackWhileItsEndIsTold(t *testing.T) {
 	for name, comes := range map[string]error{"it is brought": nil, "it fails": errWeather} {
 		t.Run(name, func(t *testing.T) {
@@ -198,7 +199,8 @@ func TestARunThatIsBroughtBackWhileItsEndIsTold(t *testing.T) {
 	}
 }
 
-// Who has the lease for a moment keeps nothing from being noted. One who keeps it does, and Deliver says so.
+// Who has the lease for a moment keeps nothing from being noted. One who keeps it does, and Deliver
+// says so.
 func TestALeaseWhileADeliveryIsNoted(t *testing.T) {
 	for name, c := range map[string]struct {
 		keeps  time.Duration
@@ -242,8 +244,8 @@ func TestARunThatIsDeletedWhileItsEndIsTold(t *testing.T) {
 	}
 }
 
-// What was brought when Serve is told to end was brought, and is noted before Serve returns; what failed is told.
-// Only a delivery that was given up since Serve is to end is no try.
+// What was brought when Serve is told to end was brought, and is noted before Serve returns; what
+// failed is told. Only a delivery that was given up since Serve is to end is no try.
 func TestDeliveriesWhileServeEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		comes func(context.Context) error

@@ -7,8 +7,8 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// voided has visits begin anew. Answers to their questions stay; what waits inside them is gone. A denial that is still to cancel the
-// run does so.
+// voided has visits begin anew. Answers to their questions stay; what waits inside them is gone. A
+// denial that is still to cancel the run does so.
 func (h *history) voided(paths []string) {
 	for _, path := range paths {
 		h.forget(path)
@@ -37,7 +37,8 @@ func (h *history) settle(frame string) {
 	}
 }
 
-// follow takes in that a failure of the visit was followed, if a resume was to try that again: it has not.
+// follow takes in that a failure of the visit was followed, if a resume was to try that again: it
+// has not.
 func (w *wait) follow() {
 	if w.tried && w.closed == "" {
 		w.close(RunFailed, w.why, "")
@@ -56,8 +57,9 @@ func (h *history) leave(e *checkpoint.Entry) {
 	h.asked, h.gated, h.given = nil, nil, nil
 }
 
-// replace ends a wait whose visit asks something else under its name: what is said to the one is no answer to the other. It
-// returns how often attempts have failed behind triggers of what that name has asked.
+// replace ends a wait whose visit asks something else under its name: what is said to the one is no
+// answer to the other. It returns how often attempts have failed behind triggers of what that name
+// has asked.
 func (h *history) replace(k int, e *checkpoint.Entry) (failures int) {
 	w := h.open[k]
 	w.leave(e)

@@ -7,7 +7,8 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// A visit that is done asks nothing any more, however its questions have ended: nothing holds what waits under its path behind that.
+// A visit that is done asks nothing any more, however its questions have ended: nothing holds what
+// waits under its path behind that.
 func TestAVisitThatIsDoneAsksNothing(t *testing.T) {
 	asked, _ := json.Marshal(checkpoint.Interrupt{Kind: "asked", Key: "coat", Question: json.RawMessage(`"coat?"`)})
 	for path, done := range map[string]string{"ask": "ask", "frame/1/ask": "frame"} {

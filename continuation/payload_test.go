@@ -36,8 +36,8 @@ func remembers(t testing.TB) *dag.Graph[Talk] {
 	return frozen(t, b)
 }
 
-// What a node gets is what was sent, without its spaces, however it is spelled; and a trigger that is
-// repeated is the same trigger, also in another spelling of the same value.
+// What a node gets is what was sent, without its spaces, however it is spelled; and a trigger that
+// is repeated is the same trigger, also in another spelling of the same value.
 func TestPayloadsAreWhatWasSent(t *testing.T) {
 	for i, payload := range spellings {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
@@ -97,7 +97,8 @@ func TestPayloadsOverHTTP(t *testing.T) {
 	}
 }
 
-// What the log could never keep is refused as the caller's fault, in Trigger, over HTTP and in Stop.
+// What the log could never keep is refused as the caller's fault, in Trigger, over HTTP and in
+// Stop.
 func TestWhatCannotBeKept(t *testing.T) {
 	limits := dispatcher.Options{Limits: dispatcher.Limits{ValueBytes: 8192}}
 	p := under(t, limits, waiting(t, continuation.Wait{}, dag.Policy{}, says), freshStore(), continuation.Options{})
@@ -165,8 +166,8 @@ func TestWhatCannotBeKept(t *testing.T) {
 	}
 }
 
-// An empty id, and a runtime that is nil, are arguments that can't be; a run that is not there is said
-// to be none.
+// An empty id, and a runtime that is nil, are arguments that can't be; a run that is not there is
+// said to be none.
 func TestEmptyArguments(t *testing.T) {
 	p := talk(t, waiting(t, continuation.Wait{}, dag.Policy{}, says))
 	_, got := p.rt.Get(t.Context(), "")

@@ -15,8 +15,9 @@ import (
 // version of questions and envelopes.
 const version = 1
 
-// A question is what the interrupt of a wait keeps of it: the Question of a checkpoint.Interrupt. In every version it is known
-// by Version and Of: a node may ask something of its own that has a number as its member continuation.
+// A question is what the interrupt of a wait keeps of it: the Question of a checkpoint.Interrupt.
+// In every version it is known by Version and Of: a node may ask something of its own that has a
+// number as its member continuation.
 type question struct {
 	Version     int             `json:"continuation"`
 	Name        string          `json:"name"`
@@ -39,8 +40,8 @@ type alternative struct {
 	Feeds     bool          `json:"feeds,omitempty"` // a denial, to the node
 }
 
-// about is what a trigger is for: what was asked of people, and what may end the wait. In another program, or by another
-// clock, its bounds may be other ones.
+// about is what a trigger is for: what was asked of people, and what may end the wait. In another
+// program, or by another clock, its bounds may be other ones.
 func (q *question) about() any {
 	type trigger struct {
 		Kind Kind   `json:"kind"`
@@ -71,7 +72,8 @@ func (a *ask) about() string {
 	return a.q.digest()
 }
 
-// same reports whether a trigger for one of the asks would be one for the other, as far as anybody knows.
+// same reports whether a trigger for one of the asks would be one for the other, as far as anybody
+// knows.
 func (a *ask) same(b *ask) bool {
 	x, y := a.about(), b.about()
 	return x == y || x == "" || y == ""

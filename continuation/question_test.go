@@ -13,7 +13,8 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// A question that a node asks by itself is no wait, whatever it says; one of a version to come is ErrVersion.
+// A question that a node asks by itself is no wait, whatever it says; one of a version to come is
+// ErrVersion.
 func TestQuestionsThatAreLikeThoseOfWaits(t *testing.T) {
 	for question, want := range map[string]error{
 		`{"continuation":"of what?"}`: nil, `{"continuation":1}`: nil, `{"continuation":1,"of":"the story"}`: nil,

@@ -124,8 +124,8 @@ func TestAFailureUnderTheOldNameCounts(t *testing.T) {
 	}
 }
 
-// What waits in a node that a migration forgets is superseded: nobody waits for its trigger, and one
-// that it has is gone on with no more.
+// What waits in a node that a migration forgets is superseded: nobody waits for its trigger, and
+// one that it has is gone on with no more.
 func TestAWaitOfANodeThatIsForgotten(t *testing.T) {
 	graph := func(names ...string) *dag.Graph[Talk] {
 		b := dag.New[Talk]("talk")
@@ -173,8 +173,8 @@ func TestAWaitOfANodeThatIsForgotten(t *testing.T) {
 	}
 }
 
-// A node that is called as one that was forgotten, and waits under the same name, has a wait of its own: the one
-// that was superseded stays what it is, and no trigger is meant for it.
+// A node that is called as one that was forgotten, and waits under the same name, has a wait of its
+// own: the one that was superseded stays what it is, and no trigger is meant for it.
 func TestANodeCalledAsOneThatIsForgotten(t *testing.T) {
 	waits := func(b *dag.Builder[Talk], name string, after ...dag.Edge[Talk]) dag.Edge[Talk] {
 		return dag.Step(b, name, func(ctx context.Context, s *Talk) error {

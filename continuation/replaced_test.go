@@ -29,7 +29,8 @@ func pays(key string) func(ctx context.Context, s *Talk, who string) error {
 	}
 }
 
-// paying is a process that asks whether to pay ann, in a visit that is reached by what builds the graph.
+// paying is a process that asks whether to pay ann, in a visit that is reached by what builds the
+// graph.
 func paying(t *testing.T, build func(b *dag.Builder[Talk])) *process {
 	t.Helper()
 	b := dag.New[Talk]("paying")
@@ -75,8 +76,8 @@ func (p *process) open() continuation.View {
 	return all[0]
 }
 
-// A trigger is for what was asked: if the visit asks something else in its place, when its frame has begun anew, that is another
-// wait, of another id, and nobody has approved of it.
+// A trigger is for what was asked: if the visit asks something else in its place, when its frame
+// has begun anew, that is another wait, of another id, and nobody has approved of it.
 func TestAnApprovalIsForWhatWasAsked(t *testing.T) {
 	inLoop := func(key string) func(b *dag.Builder[Talk]) {
 		return func(b *dag.Builder[Talk]) {
@@ -133,7 +134,8 @@ func TestAnApprovalIsForWhatWasAsked(t *testing.T) {
 	}
 }
 
-// Items that begin anew in another order ask for others in their places: who was seen for the one is not paid for the other.
+// Items that begin anew in another order ask for others in their places: who was seen for the one
+// is not paid for the other.
 func TestAnApprovalIsForItsItem(t *testing.T) {
 	p := paying(t, func(b *dag.Builder[Talk]) {
 		dag.Each(b, "pay", func(s *Talk) []string { return s.Said.Slice() }, pays("pay-"))
@@ -152,8 +154,8 @@ func TestAnApprovalIsForItsItem(t *testing.T) {
 	}
 }
 
-// An approval that was accepted before its visit asks something else is spent on what it was for, and so is the id of that: whoever
-// clicks once more approves of nothing.
+// An approval that was accepted before its visit asks something else is spent on what it was for,
+// and so is the id of that: whoever clicks once more approves of nothing.
 func TestAnApprovalIsSpentOnWhatWasAsked(t *testing.T) {
 	p := paying(t, inStep(""))
 	was := p.only(run)
@@ -218,7 +220,8 @@ func (s *first) Acquire(ctx context.Context, id, owner string) (checkpoint.Lease
 	return s.Store.Acquire(ctx, id, owner)
 }
 
-// Of two who send triggers for what a run waits for the one who comes too late has not answered what it asks next.
+// Of two who send triggers for what a run waits for the one who comes too late has not answered
+// what it asks next.
 func TestTheLaterOfTwoTriggersIsForNothingElse(t *testing.T) {
 	b := dag.New[Talk]("steps")
 	dag.Step(b, "ask", func(ctx context.Context, s *Talk) error {
@@ -256,8 +259,9 @@ func TestTheLaterOfTwoTriggersIsForNothingElse(t *testing.T) {
 	}
 }
 
-// What fails behind one trigger is no failure behind another: an attempt that asks something else under the name, since the one before
-// has failed, goes on with the trigger for that, and asks once more only if it fails behind it.
+// What fails behind one trigger is no failure behind another: an attempt that asks something else
+// under the name, since the one before has failed, goes on with the trigger for that, and asks once
+// more only if it fails behind it.
 func TestAnAttemptThatAsksSomethingElseIsHeard(t *testing.T) {
 	for name, failures := range map[string]int{"it goes well": 1, "it fails as well": 2} {
 		t.Run(name, func(t *testing.T) {

@@ -27,8 +27,8 @@ func (f *told) Errorf(format string, args ...any) {
 	f.all = append(f.all, fmt.Sprintf(format, args...))
 }
 
-// A run that has waited for an instant agrees with its graph, however much later that is tried; a wait
-// that is another one is told.
+// A run that has waited for an instant agrees with its graph, however much later that is tried; a
+// wait that is another one is told.
 func TestReplayOfInstants(t *testing.T) {
 	never := time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 	for name, wait := range map[string]func() continuation.Wait{

@@ -12,8 +12,8 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// A trigger that is repeated is one, also when the log that told of it is trimmed: it ends neither what the run waits for in its next
-// turn nor what another run waits for under the key.
+// A trigger that is repeated is one, also when the log that told of it is trimmed: it ends neither
+// what the run waits for in its next turn nor what another run waits for under the key.
 func TestATriggerIsOneBehindATrim(t *testing.T) {
 	for _, keep := range []dispatcher.Retention{{}, {Last: 1}} {
 		said := func(_ context.Context, s *Talk, r continuation.Reply[string]) error {

@@ -66,8 +66,8 @@ func (r *Runtime) resume(ctx context.Context, run string, how reach) error {
 	}
 }
 
-// writing is how long to wait before one looks again whether somebody has written an entry. Who died
-// meanwhile has the lease until it lapses.
+// writing is how long to wait before one looks again whether somebody has written an entry. Who
+// died meanwhile has the lease until it lapses.
 const writing = 5 * time.Millisecond
 
 // atWork reports whether somebody brings the run on, and does not just write an entry.
@@ -125,13 +125,14 @@ func (h *history) goesOn() bool {
 	return h.between()
 }
 
-// held reports whether the visit of a wait does not run again yet, since something else that it waits for is open: see [All].
+// held reports whether the visit of a wait does not run again yet, since something else that it
+// waits for is open: see [All].
 func (h *history) held(w *wait) bool {
 	return h.asksElse(w.path) || slices.ContainsFunc(h.open, func(x *wait) bool { return x.path == w.path && x.pends() })
 }
 
-// between reports whether the process died between two visits, behind a wait that has ended; or behind one that the log
-// may have lost.
+// between reports whether the process died between two visits, behind a wait that has ended; or
+// behind one that the log may have lost.
 func (h *history) between() bool {
 	return h.abandoned() && (len(h.open) > 0 || h.lost && h.vain < DefaultFailures) && !h.exhausted()
 }
@@ -141,8 +142,8 @@ func (h *history) abandoned() bool {
 	return h.end == nil && h.info.Status == checkpoint.StatusRunning && !owned(h.info)
 }
 
-// owned reports whether somebody is at work on a run. Who only says something of it has it for a moment, which calls
-// that go on with it wait for.
+// owned reports whether somebody is at work on a run. Who only says something of it has it for a
+// moment, which calls that go on with it wait for.
 func owned(info checkpoint.Info) bool { return info.Owner != "" && !checkpoint.Amends(info.Owner) }
 
 // exhausted reports whether a wait keeps the run from being gone on with.

@@ -13,8 +13,8 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// retaining are processes over graphs of three nodes, of which the one in the middle waits: one whose log stays, and one whose
-// log is trimmed behind each call.
+// retaining are processes over graphs of three nodes, of which the one in the middle waits: one
+// whose log stays, and one whose log is trimmed behind each call.
 func retaining(t *testing.T, f func(context.Context, *Talk) error) map[string]*process {
 	t.Helper()
 	nothing := func(context.Context, *Talk) error { return nil }
@@ -30,7 +30,8 @@ func retaining(t *testing.T, f func(context.Context, *Talk) error) map[string]*p
 	return all
 }
 
-// Whether the log is trimmed behind the call that goes on with a run makes no difference to what comes of a trigger.
+// Whether the log is trimmed behind the call that goes on with a run makes no difference to what
+// comes of a trigger.
 func TestOutcomesUnderRetention(t *testing.T) {
 	awaits := func(name string, w continuation.Wait) func(context.Context, *Talk) error {
 		return func(ctx context.Context, s *Talk) error {
@@ -79,7 +80,8 @@ func TestOutcomesUnderRetention(t *testing.T) {
 	}
 }
 
-// A chat whose next turn is queued waits again, in the same place, when its trigger has come to its end: that is another wait.
+// A chat whose next turn is queued waits again, in the same place, when its trigger has come to its
+// end: that is another wait.
 func TestOutcomesUnderRetentionBesideAFurtherTurn(t *testing.T) {
 	node := func(ctx context.Context, s *Talk) error {
 		_, err := continuation.Await[string](ctx, "k", continuation.Wait{Key: "k", Question: fmt.Sprint("what about ", s.Said.Slice(), "?")})
@@ -100,7 +102,8 @@ func TestOutcomesUnderRetentionBesideAFurtherTurn(t *testing.T) {
 	}
 }
 
-// Nor does it to who has a timer wake, who is told what came of it; only when that was is forgotten with the log.
+// Nor does it to who has a timer wake, who is told what came of it; only when that was is forgotten
+// with the log.
 func TestWakeFromOutsideUnderRetention(t *testing.T) {
 	alarm := afterAnHour()
 	alarm.Key = "alarm"

@@ -13,9 +13,9 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// Runs is what a [Runtime] needs of a *dispatcher.Dispatcher, whatever the state of its graph is. One that has its methods
-// Takes and Graphs as well has the runs too that a dispatcher.Migration brings from graphs of other names, before they are gone on
-// with.
+// Runs is what a [Runtime] needs of a *dispatcher.Dispatcher, whatever the state of its graph is.
+// One that has its methods Takes and Graphs as well has the runs too that a dispatcher.Migration
+// brings from graphs of other names, before they are gone on with.
 type Runs interface {
 	// Graph names the graph: runs of others are none of the Runtime's, but for what Takes says.
 	Graph() string
@@ -51,15 +51,15 @@ type Options struct {
 	// Recheck is how long [Runtime.Serve] waits at most before it looks for waits of which it was
 	// not told: those that other processes ask. Zero means a minute.
 	Recheck time.Duration
-	// Now is the wall clock, which should be that of the dispatcher. When a trigger was accepted, and a run has ended, says the
-	// store's. Nil means time.Now.
+	// Now is the wall clock, which should be that of the dispatcher. When a trigger was accepted,
+	// and a run has ended, says the store's. Nil means time.Now.
 	Now func() time.Time
 }
 
 // A Runtime ends waits of the runs of one dispatcher, and reads what became of them. It holds no
-// goroutines and needs no Close; it is safe for concurrent use, with a ctx that is not nil. Of 10,000 runs it remembers
-// what it has read, and reads what has changed since; of more it reads some anew each time. Make one
-// with [New].
+// goroutines and needs no Close; it is safe for concurrent use, with a ctx that is not nil. Of
+// 10,000 runs it remembers what it has read, and reads what has changed since; of more it reads
+// some anew each time. Make one with [New].
 type Runtime struct {
 	d       Runs
 	store   checkpoint.Store
@@ -71,9 +71,10 @@ type Runtime struct {
 	seen  map[string]moment   // by interrupt: since when Sweep knows that it waits
 }
 
-// New makes a runtime of the runs of a dispatcher. Runs that a dispatcher.Migration brings from a graph of another name are its runs at
-// once, and what is due of them is gone on with under the new graph: nothing of the old name should be serving the store then. It returns an [*ArgumentError] if the dispatcher
-// is nil or has no store, or if an option is negative.
+// New makes a runtime of the runs of a dispatcher. Runs that a dispatcher.Migration brings from a
+// graph of another name are its runs at once, and what is due of them is gone on with under the new
+// graph: nothing of the old name should be serving the store then. It returns an [*ArgumentError]
+// if the dispatcher is nil or has no store, or if an option is negative.
 func New(d Runs, o Options) (*Runtime, error) {
 	if v := reflect.ValueOf(d); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, &ArgumentError{"the dispatcher", "is nil: make one with dispatcher.New"}
@@ -122,8 +123,8 @@ func (hs histories) byID(id string) *wait {
 	return nil
 }
 
-// scan reads the runs that f selects, whatever the statuses of their waits. It returns those that can be
-// read, as list does.
+// scan reads the runs that f selects, whatever the statuses of their waits. It returns those that
+// can be read, as list does.
 func (r *Runtime) scan(ctx context.Context, f Filter) (histories, error) {
 	if err := r.made(); err != nil {
 		return nil, err
@@ -138,8 +139,8 @@ func (r *Runtime) scan(ctx context.Context, f Filter) (histories, error) {
 	return r.list(ctx, checkpoint.Filter{Labels: f.Scope})
 }
 
-// list reads those of the runs of a listing that are the Runtime's, each once. It returns those that can be read, and the errors of
-// the others, joined.
+// list reads those of the runs of a listing that are the Runtime's, each once. It returns those
+// that can be read, and the errors of the others, joined.
 func (r *Runtime) list(ctx context.Context, f checkpoint.Filter) (all histories, err error) {
 	names, err := r.graphs(ctx)
 	errs := []error{err}
@@ -258,8 +259,8 @@ func (r *Runtime) read(ctx context.Context, info checkpoint.Info) (*history, err
 // errReplaced: the run has a shorter log than it had, so it is another one.
 var errReplaced = errors.New("the run was deleted, and another one made")
 
-// readAll reads the log of h up to its head. Of a run that was trimmed it goes on to where that stands by now, since what waits behind
-// the beginning of the log is known from there alone.
+// readAll reads the log of h up to its head. Of a run that was trimmed it goes on to where that
+// stands by now, since what waits behind the beginning of the log is known from there alone.
 func (r *Runtime) readAll(ctx context.Context, h *history) error {
 	if err := r.readTo(ctx, h, max(h.info.First, 1), h.info.Head.Seq); err != nil || h.info.First <= 1 {
 		return err

@@ -30,8 +30,8 @@ func (s Status) Terminal() bool { return s != StatusPending && s != StatusClaime
 // A Reason says why a wait ended.
 type Reason string
 
-// The reasons. Any other is a reason for which somebody stopped the run: its waits read as failed, though the
-// run is cancelled, and nobody is owed a follow-up.
+// The reasons. Any other is a reason for which somebody stopped the run: its waits read as failed,
+// though the run is cancelled, and nobody is owed a follow-up.
 const (
 	Completed          Reason = "completed"
 	CancelledByUser    Reason = "cancelled_by_user"
@@ -100,8 +100,9 @@ type View struct {
 	Until    time.Time       `json:"until,omitzero"` // from here on a trigger comes too late, or is for what is asked Again then; of a timer, its wake
 	Level    int             `json:"level"`          // how often it was asked since nobody answered, counted from 1
 	// Resumes counts how often the visit was gone on with behind a trigger of the wait; Failures,
-	// how often that failed, so that the wait is asked again (see Await), also behind what its name has asked before; Lapses, how often whoever did it
-	// died or drained. An attempt that fails later, before it comes to ask the wait again, is none of them.
+	// how often that failed, so that the wait is asked again (see Await), also behind what its name
+	// has asked before; Lapses, how often whoever did it died or drained. An attempt that fails
+	// later, before it comes to ask the wait again, is none of them.
 	Resumes  int `json:"resumes"`
 	Failures int `json:"failures"`
 	Lapses   int `json:"lapses"`
@@ -119,8 +120,8 @@ type Filter struct {
 }
 
 // Get returns the wait of this id: its own, or that of one of its interrupts. A [*NotFoundError] if
-// there is none, and if it may be that of a run that can't be read the error of that. Its cost is that
-// of [Runtime.List].
+// there is none, and if it may be that of a run that can't be read the error of that. Its cost is
+// that of [Runtime.List].
 func (r *Runtime) Get(ctx context.Context, id string) (View, error) {
 	if id == "" {
 		return View{}, &ArgumentError{"the id of the wait", "is empty: List tells what there is"}
@@ -136,7 +137,8 @@ func (r *Runtime) Get(ctx context.Context, id string) (View, error) {
 }
 
 // List returns the waits that f selects, those of newer runs first, and of a run in the order in
-// which they were asked. What keeps a run from being read is an error beside the waits of the others.
+// which they were asked. What keeps a run from being read is an error beside the waits of the
+// others.
 //
 // It lists the runs of the graph, in pages, and reads the logs of those that have changed since
 // this Runtime read them last.

@@ -63,7 +63,8 @@ func (s *Stopping) cause() error {
 	return errors.New(text)
 }
 
-// parseStop reads what cause wrote. Who cancels a run without a Runtime may write something like it.
+// parseStop reads what cause wrote. Who cancels a run without a Runtime may write something like
+// it.
 func parseStop(text string) (reason Reason, why string, ok bool) {
 	rest, ok := strings.CutPrefix(text, stopPrefix)
 	if !ok {
@@ -78,10 +79,10 @@ func parseStop(text string) (reason Reason, why string, ok bool) {
 // it, stays as it is, and so does why. Waits that had not ended end with it, as [Reason.Status]
 // says. A [*NotFoundError] if there is no such run.
 //
-// A Runtime never goes on with a run that was stopped, and refuses triggers for it. Whoever calls the
-// dispatcher's Run or Resume of it decides that it is to go on: what waited waits again, until the
-// instants that it had, and a trigger that was accepted before counts. A run that a denial cancelled
-// is such a run too; its node is told of the denial, by an [*Ended].
+// A Runtime never goes on with a run that was stopped, and refuses triggers for it. Whoever calls
+// the dispatcher's Run or Resume of it decides that it is to go on: what waited waits again, until
+// the instants that it had, and a trigger that was accepted before counts. A run that a denial
+// cancelled is such a run too; its node is told of the denial, by an [*Ended].
 func (r *Runtime) Stop(ctx context.Context, run string, s Stopping) (End, error) {
 	if err := s.check(); err != nil {
 		return End{}, err
@@ -126,8 +127,8 @@ func (r *Runtime) cancel(ctx context.Context, run string, s Stopping) error {
 	return nil
 }
 
-// ended reports whether the run is at an end from which no wait brings it back. None does if a resume has another one, which has
-// expired or was skipped, wait anew.
+// ended reports whether the run is at an end from which no wait brings it back. None does if a
+// resume has another one, which has expired or was skipped, wait anew.
 func (h *history) ended() bool {
 	return h.end != nil && (!slices.ContainsFunc(h.open, (*wait).retries) || slices.ContainsFunc(h.open, (*wait).anew))
 }
@@ -143,9 +144,10 @@ func (h *history) ending() End {
 
 // Supersede stops every run whose labels hold the scope, but for the one of the id keep, with the
 // reason [Superseded], and returns how those ended that had not before. Follow-ups that are still
-// owed for runs of the scope are suppressed; whoever has such a run, as in dispatcher.Hooks.OnEnd, is waited for,
-// up to ten seconds. A run that is deleted meanwhile is passed over. What keeps one from being read, or stopped, or its
-// follow-up from being suppressed, is no reason to leave the others: the errors are joined, and Supersede can be called again.
+// owed for runs of the scope are suppressed; whoever has such a run, as in dispatcher.Hooks.OnEnd,
+// is waited for, up to ten seconds. A run that is deleted meanwhile is passed over. What keeps one
+// from being read, or stopped, or its follow-up from being suppressed, is no reason to leave the
+// others: the errors are joined, and Supersede can be called again.
 func (r *Runtime) Supersede(ctx context.Context, scope map[string]string, keep, by string) ([]End, error) {
 	if err := r.made(); err != nil {
 		return nil, err
@@ -179,8 +181,8 @@ func (r *Runtime) Supersede(ctx context.Context, scope map[string]string, keep, 
 	return ends, errors.Join(errs...)
 }
 
-// supersede stops a run, and returns how it has ended if it had not before. Of one that has ended otherwise the
-// follow-up is not to be brought.
+// supersede stops a run, and returns how it has ended if it had not before. Of one that has ended
+// otherwise the follow-up is not to be brought.
 func (r *Runtime) supersede(ctx context.Context, h *history, s Stopping) (end End, err error) {
 	if !h.over {
 		if end, err = r.Stop(ctx, h.run, s); err != nil || end.Reason == Superseded {

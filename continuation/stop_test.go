@@ -71,8 +71,8 @@ func TestLife29StopIsFinal(t *testing.T) {
 	p.stands(run, continuation.StatusCancelled, continuation.CancelledByUser)
 }
 
-// A stop tells truthfully how a run has ended of which a node finishes just then: before the cancel, or when that has come to it.
-// What has nothing left to do is completed all the same.
+// A stop tells truthfully how a run has ended of which a node finishes just then: before the
+// cancel, or when that has come to it. What has nothing left to do is completed all the same.
 func TestStopOfARunThatFinishes(t *testing.T) {
 	for name, c := range map[string]struct {
 		told  bool // the node finishes when the cancel has come
@@ -318,8 +318,8 @@ func TestAStoppedRunThatIsBroughtBack(t *testing.T) {
 	}
 }
 
-// A trigger that was accepted before the stop counts when the run is brought back, and the stop is no
-// lapse of whoever was at work.
+// A trigger that was accepted before the stop counts when the run is brought back, and the stop is
+// no lapse of whoever was at work.
 func TestAStoppedRunKeepsItsTrigger(t *testing.T) {
 	begun, stopped := make(chan struct{}), false
 	p := talk(t, waiting(t, continuation.Wait{MaxFailures: 1}, dag.Policy{}, func(ctx context.Context, s *Talk, r continuation.Reply[string]) error {
@@ -350,8 +350,8 @@ func TestAStoppedRunKeepsItsTrigger(t *testing.T) {
 	}
 }
 
-// A denial cancels its run once. Who brings the run back has its node hear of the denial, and nobody
-// cancels it again.
+// A denial cancels its run once. Who brings the run back has its node hear of the denial, and
+// nobody cancels it again.
 func TestADeniedRunThatIsBroughtBack(t *testing.T) {
 	p := talk(t, waiting(t, continuation.Wait{Kind: continuation.KindApproval}, dag.Policy{}, says))
 	if out, err := p.rt.Trigger(t.Context(), decide("t", continuation.Denied)); err != nil || out.Status != continuation.StatusCancelled {
@@ -371,8 +371,8 @@ func TestADeniedRunThatIsBroughtBack(t *testing.T) {
 	p.stands(run, continuation.StatusCancelled, continuation.ApprovalDenied)
 }
 
-// A denial that nobody has heeded cancels its run, also if its visit has failed with it meanwhile and is voided then, or the frame
-// around it.
+// A denial that nobody has heeded cancels its run, also if its visit has failed with it meanwhile
+// and is voided then, or the frame around it.
 func TestADenialInAVisitThatIsVoided(t *testing.T) {
 	for _, void := range []string{"", "frame/ask", "frame"} {
 		t.Run(void, func(t *testing.T) {
@@ -416,7 +416,8 @@ func TestADenialInAVisitThatIsVoided(t *testing.T) {
 	}
 }
 
-// So it is if whoever goes on with the run has its node ask again before. Who brings the run back behind that may approve of it.
+// So it is if whoever goes on with the run has its node ask again before. Who brings the run back
+// behind that may approve of it.
 func TestADenialOfWhatIsAskedAnew(t *testing.T) {
 	b := dag.New[Talk]("outer")
 	in := waiting(t, continuation.Wait{Kind: continuation.KindApproval}, dag.Policy{}, says)
@@ -467,8 +468,8 @@ func TestSupersedeNeedsAScope(t *testing.T) {
 	p.stands(run, continuation.StatusPending, "")
 }
 
-// A stop of a run whose process has died does not end what that was at: it lapsed, before the run is brought back and behind
-// that.
+// A stop of a run whose process has died does not end what that was at: it lapsed, before the run
+// is brought back and behind that.
 func TestAStopForgetsNoLapse(t *testing.T) {
 	for name, stop := range map[string]func(*process) error{
 		"Stop": func(p *process) error {
@@ -514,8 +515,8 @@ func TestAStopForgetsNoLapse(t *testing.T) {
 	}
 }
 
-// A cause with which somebody else has cancelled a run is not that of a stop for a reason for which none is: a run that was cancelled is
-// not completed, whatever its cause says.
+// A cause with which somebody else has cancelled a run is not that of a stop for a reason for which
+// none is: a run that was cancelled is not completed, whatever its cause says.
 func TestCausesThatAreLikeThoseOfStops(t *testing.T) {
 	for _, cause := range []string{"stopped: completed", "stopped: completed: by hand", "stopped: " + strings.Repeat("a", 65), "stopped: at noon", "stopped: "} {
 		p := talk(t, waiting(t, continuation.Wait{}, dag.Policy{}, says))
@@ -528,7 +529,8 @@ func TestCausesThatAreLikeThoseOfStops(t *testing.T) {
 	}
 }
 
-// Nor is the error of a node that of a bound which is used up, whatever it says: the wait goes on, as behind any other error.
+// Nor is the error of a node that of a bound which is used up, whatever it says: the wait goes on,
+// as behind any other error.
 func TestErrorsThatAreLikeThoseOfBounds(t *testing.T) {
 	for _, text := range []string{"the auction ended: max_attempts", "the trip ended: max_hops are four"} {
 		fails := true

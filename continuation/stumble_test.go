@@ -19,8 +19,8 @@ import (
 	"github.com/pawlgo/pawl/pawltest"
 )
 
-// stumbling is a graph whose node fails where before says so, before it comes to its wait, and where
-// the payload is bad, behind it.
+// stumbling is a graph whose node fails where before says so, before it comes to its wait, and
+// where the payload is bad, behind it.
 func stumbling(t testing.TB, w continuation.Wait, p dag.Policy, before func(attempt int) error) *dag.Graph[Talk] {
 	t.Helper()
 	b := dag.New[Talk]("talk")
@@ -41,8 +41,8 @@ func stumbling(t testing.TB, w continuation.Wait, p dag.Policy, before func(atte
 	return frozen(t, b)
 }
 
-// An attempt that fails before it comes to its wait has not failed behind a trigger: the wait is asked
-// again by the next one, and takes as many triggers as it says.
+// An attempt that fails before it comes to its wait has not failed behind a trigger: the wait is
+// asked again by the next one, and takes as many triggers as it says.
 func TestAFailureBeforeAWaitIsNoneBehindIt(t *testing.T) {
 	weather := func(attempts ...int) func(int) error {
 		return func(n int) error {
@@ -100,8 +100,8 @@ func TestAFailureBeforeAWaitIsNoneBehindIt(t *testing.T) {
 	}
 }
 
-// Nobody goes on with a run by himself more often than the bound of its wait says, also if no attempt
-// comes to ask again.
+// Nobody goes on with a run by himself more often than the bound of its wait says, also if no
+// attempt comes to ask again.
 func TestFailuresBeforeAWaitAreBounded(t *testing.T) {
 	ran := 0
 	p := talk(t, stumbling(t, continuation.Wait{Key: "k", MaxFailures: 3}, dag.Policy{}, func(n int) error {
@@ -227,8 +227,8 @@ func TestATriggerOfAStoreThatHangs(t *testing.T) {
 	})
 }
 
-// stumblesAside is a graph whose node fails behind its wait, and what follows that failure. A turn of which the state says
-// something asks nothing.
+// stumblesAside is a graph whose node fails behind its wait, and what follows that failure. A turn
+// of which the state says something asks nothing.
 func stumblesAside(t testing.TB, instead func(context.Context, *Talk) error) *dag.Graph[Talk] {
 	t.Helper()
 	b := dag.New[Talk]("aside")
@@ -244,8 +244,8 @@ func stumblesAside(t testing.TB, instead func(context.Context, *Talk) error) *da
 	return frozen(t, b)
 }
 
-// A visit that has failed behind a trigger, and whose failure was followed, is not tried again: a run that fails behind that is left
-// as it is, and why the wait has ended stays what it was.
+// A visit that has failed behind a trigger, and whose failure was followed, is not tried again: a
+// run that fails behind that is left as it is, and why the wait has ended stays what it was.
 func TestAFailureThatWasFollowedIsNotTriedAgain(t *testing.T) {
 	ran := 0
 	p := talk(t, stumblesAside(t, func(context.Context, *Talk) error {
@@ -269,7 +269,8 @@ func TestAFailureThatWasFollowedIsNotTriedAgain(t *testing.T) {
 	}
 }
 
-// What has failed behind a trigger in a turn has ended there, and waits no more when a later turn fails.
+// What has failed behind a trigger in a turn has ended there, and waits no more when a later turn
+// fails.
 func TestAFailureOfAnEarlierTurnWaitsNoMore(t *testing.T) {
 	fails := false
 	p := talk(t, stumblesAside(t, func(_ context.Context, s *Talk) error {
@@ -329,7 +330,8 @@ func TestAFailureBeforeARewindWaitsNoMore(t *testing.T) {
 	}
 }
 
-// Nor is an item tried again of an Each that is done without it, though the superstep of that has not ended.
+// Nor is an item tried again of an Each that is done without it, though the superstep of that has
+// not ended.
 func TestAFailureInAnEachThatIsDoneIsNotTriedAgain(t *testing.T) {
 	fails := func(key string, most int) func(context.Context) error {
 		return func(ctx context.Context) error {
@@ -412,7 +414,8 @@ func TestAnExpiryIsAHop(t *testing.T) {
 	})
 }
 
-// A wait beside one whose visit has failed and is tried again goes on with the run: it has not ended, and takes its trigger.
+// A wait beside one whose visit has failed and is tried again goes on with the run: it has not
+// ended, and takes its trigger.
 func TestAWaitBesideAFailureThatIsTriedAgain(t *testing.T) {
 	store, fails := &pawltest.Mortal{Store: &memory.Store{}}, true
 	b := dag.New[Talk]("talk")
@@ -458,7 +461,8 @@ func TestAWaitBesideAFailureThatIsTriedAgain(t *testing.T) {
 	}
 }
 
-// diesBeside has a run whose visits wait, left fail behind its trigger, and the process die in right. It returns the next process.
+// diesBeside has a run whose visits wait, left fail behind its trigger, and the process die in
+// right. It returns the next process.
 func (p *process) diesBeside(g *dag.Graph[Talk], store *pawltest.Mortal) *process {
 	p.t.Helper()
 	p.waits(run)
@@ -476,8 +480,8 @@ func (p *process) diesBeside(g *dag.Graph[Talk], store *pawltest.Mortal) *proces
 	return begin(p.t, g, store, continuation.Options{})
 }
 
-// A visit that has failed behind a trigger beside one that goes on waiting is not tried again where its failure is followed:
-// while its superstep is open too, and also if the process dies then.
+// A visit that has failed behind a trigger beside one that goes on waiting is not tried again where
+// its failure is followed: while its superstep is open too, and also if the process dies then.
 func TestAFailureThatWillBeFollowedIsNotTriedAgain(t *testing.T) {
 	store, failed, died := &pawltest.Mortal{Store: &memory.Store{}}, make(chan struct{}), false
 	b := dag.New[Talk]("aside")
@@ -531,8 +535,8 @@ func TestAFailureThatWillBeFollowedIsNotTriedAgain(t *testing.T) {
 	}
 }
 
-// While a run is at work nobody knows whether a failure behind a trigger is followed: the wait has not ended, and takes another
-// trigger when the run has come to rest.
+// While a run is at work nobody knows whether a failure behind a trigger is followed: the wait has
+// not ended, and takes another trigger when the run has come to rest.
 func TestAFailureBesideWhatIsAtWorkEndsNoWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fails := true
@@ -580,7 +584,8 @@ func TestAFailureBesideWhatIsAtWorkEndsNoWait(t *testing.T) {
 	})
 }
 
-// A wait whose trigger came while its run was live was gone on with, and that failed: its view counts one of each.
+// A wait whose trigger came while its run was live was gone on with, and that failed: its view
+// counts one of each.
 func TestAFailureInALiveRun(t *testing.T) {
 	asked, free, ended := make(chan struct{}, 2), make(chan struct{}), make(chan error, 1)
 	b := dag.New[Talk]("talk")
@@ -616,8 +621,9 @@ func TestAFailureInALiveRun(t *testing.T) {
 	}
 }
 
-// A visit that has failed behind a trigger, and whose failure will be followed, or that of the frame around it, has failed however often
-// the run is gone on with and cancelled while its superstep is open: the log says so with the failure.
+// A visit that has failed behind a trigger, and whose failure will be followed, or that of the
+// frame around it, has failed however often the run is gone on with and cancelled while its
+// superstep is open: the log says so with the failure.
 func TestAFailureThatWillBeFollowedStaysThatInACancelledRun(t *testing.T) {
 	fails := func(ctx context.Context, _ *Talk) error {
 		if _, err := continuation.Await[string](ctx, "answer", continuation.Wait{Key: "left", MaxFailures: 9}); err != nil {

@@ -61,8 +61,8 @@ func (c *canceller) Cancel(ctx context.Context, run string, cause error, o ...di
 	return c.Runs.Cancel(ctx, run, cause, o...)
 }
 
-// Nor does one that is deleted meanwhile, which is no error; nor one that can't be stopped, which is told; nor one that has come to
-// its end: it stays what it is, and its follow-up is not brought.
+// Nor does one that is deleted meanwhile, which is no error; nor one that can't be stopped, which
+// is told; nor one that has come to its end: it stays what it is, and its follow-up is not brought.
 func TestSupersedeBesideWhatHappensToARun(t *testing.T) {
 	deleted := func(p *process) error { return p.store.Delete(p.t.Context(), "b") }
 	completed := func(p *process) error {
@@ -146,7 +146,8 @@ func TestStopOfARunThatIsDeleted(t *testing.T) {
 	}
 }
 
-// Who notes or tags something has the lease of a run for a moment: what is superseded then is suppressed behind that.
+// Who notes or tags something has the lease of a run for a moment: what is superseded then is
+// suppressed behind that.
 func TestSupersedeBesideAnAmendment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var store memory.Store
@@ -177,8 +178,8 @@ func TestSupersedeBesideAnAmendment(t *testing.T) {
 	})
 }
 
-// Whoever has brought a run to its end, and does something about that under its lease, is waited for: the follow-up is suppressed behind
-// that, or Supersede says that it is not.
+// Whoever has brought a run to its end, and does something about that under its lease, is waited
+// for: the follow-up is suppressed behind that, or Supersede says that it is not.
 func TestSupersedeBesideWhatIsDoneAboutAnEnd(t *testing.T) {
 	for name, takes := range map[string]time.Duration{"a second": time.Second, "a minute": time.Minute} {
 		t.Run(name, func(t *testing.T) {

@@ -31,8 +31,9 @@ func (r *Runtime) live(ctx context.Context) (histories, error) {
 //
 // When a wait is due its log says, so nothing is lost with a process: what came to be due meanwhile
 // is so at once, and a timer that is later than it may be says that it was missed. A clock that was
-// set back makes no wait longer for a Runtime that has swept before: it has counted the time since. One
-// that begins behind the jump counts the whole time anew, and one that jumps forward ends waits early.
+// set back makes no wait longer for a Runtime that has swept before: it has counted the time since.
+// One that begins behind the jump counts the whole time anew, and one that jumps forward ends waits
+// early.
 //
 // Runs are gone on with one after the other. It costs a listing of the runs that wait, work or have
 // failed, and reading those of them that have changed since.
@@ -55,8 +56,9 @@ func (r *Runtime) ripe(ctx context.Context, h *history) (reach, error) {
 // with an [*AttemptsError]. It returns the ids of the runs, and the errors joined, as
 // [Runtime.Sweep] does. What was sent to a run that is completed by now it leaves: see [Wake].
 //
-// Where a trim may have dropped what a run has waited for in this turn the log does not tell whether it has its
-// trigger: Recover goes on with what has died or drained, and leaves it when DefaultFailures resumes were in vain.
+// Where a trim may have dropped what a run has waited for in this turn the log does not tell
+// whether it has its trigger: Recover goes on with what has died or drained, and leaves it when
+// DefaultFailures resumes were in vain.
 func (r *Runtime) Recover(ctx context.Context) ([]string, error) {
 	return r.each(ctx, r.left)
 }
@@ -80,8 +82,8 @@ func (r *Runtime) left(ctx context.Context, h *history) (reach, error) {
 	return r.posted(ctx, h)
 }
 
-// posted looks for an answer to a wait, or to what keeps one that has its trigger, that was posted by a process that died before it
-// could take it into the log.
+// posted looks for an answer to a wait, or to what keeps one that has its trigger, that was posted
+// by a process that died before it could take it into the log.
 func (r *Runtime) posted(ctx context.Context, h *history) (reach, error) {
 	waits := func(w *wait) bool { return w.pends() || w.closed == "" && h.end == nil && h.held(w) }
 	if !slices.ContainsFunc(h.open, waits) {
@@ -126,7 +128,8 @@ func (w *wait) pends() bool {
 	return w.closed == "" && !a.ended && !a.gone && w.h.end == nil
 }
 
-// approve approves what is safe to approve, and reports whether something was. Nobody has gone on with the run behind that.
+// approve approves what is safe to approve, and reports whether something was. Nobody has gone on
+// with the run behind that.
 func (r *Runtime) approve(ctx context.Context, h *history) (approved bool, err error) {
 	var errs []error
 	for _, w := range h.open {
@@ -158,16 +161,16 @@ func (r *Runtime) approve(ctx context.Context, h *history) (approved bool, err e
 // each instant of which a log speaks. It looks again after a trigger of this Runtime, after
 // [Runtime.Look], and, for what other processes ask, at the latest after Options.Recheck. It is the
 // caller's goroutine that does all that; nothing else outlives it. What goes wrong is tried again,
-// and told to failed, which may be nil: each delivery that fails as a [*DeliveryError]. That is told
-// before Serve returns, and what came of a delivery is noted before, which takes up to ten seconds behind the end of ctx if the store does
-// not answer, or somebody keeps the run.
+// and told to failed, which may be nil: each delivery that fails as a [*DeliveryError]. That is
+// told before Serve returns, and what came of a delivery is noted before, which takes up to ten
+// seconds behind the end of ctx if the store does not answer, or somebody keeps the run.
 //
-// Runs are gone on with one after the other, and so are deliveries brought: while one takes its time all that is due in the
-// others waits. If nodes behind a wait take long, call Serve in several goroutines; a Deliverer may then be called for one
-// follow-up by several of them at once.
+// Runs are gone on with one after the other, and so are deliveries brought: while one takes its
+// time all that is due in the others waits. If nodes behind a wait take long, call Serve in several
+// goroutines; a Deliverer may then be called for one follow-up by several of them at once.
 //
-// It is for waits. What a node asks by itself, with dag.Within and perhaps dag.OrDefault, ends when somebody goes on with the run,
-// which neither Serve nor Sweep does for that.
+// It is for waits. What a node asks by itself, with dag.Within and perhaps dag.OrDefault, ends when
+// somebody goes on with the run, which neither Serve nor Sweep does for that.
 //
 // Each time it looks it lists the runs that wait, work or have failed twice, and does what
 // [Runtime.Deliver] does if there is a Deliverer.

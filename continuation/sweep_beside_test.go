@@ -30,8 +30,8 @@ func (l *lagging) Answer(ctx context.Context, run, interrupt string, value any, 
 	return l.Runs.Answer(ctx, run, interrupt, value, o...)
 }
 
-// What somebody else decides while a sweep is about to approve it is decided so, be it gone on with or not: that
-// is no error of the sweep, which approves what else of the run is safe.
+// What somebody else decides while a sweep is about to approve it is decided so, be it gone on with
+// or not: that is no error of the sweep, which approves what else of the run is safe.
 func TestASweepThatIsNotTheFirst(t *testing.T) {
 	for name, left := range map[string]bool{"which ended": false, "which was taken": true} {
 		t.Run(name, func(t *testing.T) {
@@ -67,8 +67,8 @@ func TestASweepThatIsNotTheFirst(t *testing.T) {
 	}
 }
 
-// A run that has failed has come to its end: a wait of it that was resumed as often as it may be, and then could
-// not use its trigger any more, is not one that a recovery leaves, and no error.
+// A run that has failed has come to its end: a wait of it that was resumed as often as it may be,
+// and then could not use its trigger any more, is not one that a recovery leaves, and no error.
 func TestRecoverLeavesNothingInARunThatHasFailed(t *testing.T) {
 	store := &pawltest.Mortal{Store: &memory.Store{}}
 	b := dag.New[Talk]("talk")
@@ -108,7 +108,8 @@ func TestRecoverLeavesNothingInARunThatHasFailed(t *testing.T) {
 	})
 }
 
-// A denial that can't cancel its run, since the store is full, does so later, and is not tried all the time.
+// A denial that can't cancel its run, since the store is full, does so later, and is not tried all
+// the time.
 func TestServeTriesACancelAgainLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, appends := &memory.Faulty{}, 0
@@ -146,7 +147,8 @@ func TestServeTriesACancelAgainLater(t *testing.T) {
 	})
 }
 
-// What was safe to approve, and is over before anybody has swept, keeps nothing else of the run from ending in its time.
+// What was safe to approve, and is over before anybody has swept, keeps nothing else of the run
+// from ending in its time.
 func TestASweepBehindASafePartThatIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := dag.New[Talk]("talk")
@@ -221,8 +223,8 @@ func (r *refusing) Answer(ctx context.Context, run, interrupt string, value any,
 	return r.Runs.Answer(ctx, run, interrupt, value, o...)
 }
 
-// What is safe to approve, and can't be, keeps nothing else of its run from what is due: neither another approval, nor an
-// expiry; nor, from a Serve, what has its trigger.
+// What is safe to approve, and can't be, keeps nothing else of its run from what is due: neither
+// another approval, nor an expiry; nor, from a Serve, what has its trigger.
 func TestASweepBesideAnApprovalThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := dag.New[Talk]("talk")

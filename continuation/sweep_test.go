@@ -49,8 +49,8 @@ func (p *process) serves(ctx context.Context) (stop func()) {
 	return func() { cancel(); wg.Wait() }
 }
 
-// A trigger has Serve look when its run waits again, and not while that is at work: what the run waits for then ends
-// in its time.
+// A trigger has Serve look when its run waits again, and not while that is at work: what the run
+// waits for then ends in its time.
 func TestServeLooksBehindATrigger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := dag.New[Talk]("talk")
@@ -166,8 +166,8 @@ func TestCrashBehindAWait(t *testing.T) {
 	}
 }
 
-// A wait whose processes die again and again is resumed as often as it may be, and not once more: the last death
-// counts though nobody has gone on behind it.
+// A wait whose processes die again and again is resumed as often as it may be, and not once more:
+// the last death counts though nobody has gone on behind it.
 func TestCrashesAreBounded(t *testing.T) {
 	for _, most := range []int{1, 2, 3} {
 		t.Run(fmt.Sprint(most), func(t *testing.T) {
@@ -492,7 +492,8 @@ func TestExpiriesGoOn(t *testing.T) {
 	})
 }
 
-// What is safe is approved in nobody's name, unless a person is required; and a sweep tells of which runs.
+// What is safe is approved in nobody's name, unless a person is required; and a sweep tells of
+// which runs.
 func TestSafeToAutoExecute(t *testing.T) {
 	for authority, want := range map[dag.Authority]continuation.Status{
 		"": continuation.StatusPending, dag.Human: continuation.StatusPending, dag.Agent: continuation.StatusPending,

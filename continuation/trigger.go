@@ -18,12 +18,15 @@ import (
 )
 
 // A Trigger is what somebody says to end a wait. It names the wait by its id; or by its key, of
-// whatever run; or by its run alone, if exactly one wait of that takes its kind. One that has its trigger takes no other one.
+// whatever run; or by its run alone, if exactly one wait of that takes its kind. One that has its
+// trigger takes no other one.
 type Trigger struct {
-	// ID tells triggers apart: one that is repeated, however late, has the outcome of the first. Of one that lies before a
-	// trim a run tells that it took it, and that its wait has ended: the Receipt is then what the repeated one says, without
-	// Wait, At and Seq. A run that is deleted takes with it what it knew of triggers. Under the id of a trigger of another
-	// wait it is refused with a [*MismatchError]. One that says Run is told apart from the triggers of that run alone.
+	// ID tells triggers apart: one that is repeated, however late, has the outcome of the first. Of
+	// one that lies before a trim a run tells that it took it, and that its wait has ended: the
+	// Receipt is then what the repeated one says, without Wait, At and Seq. A run that is deleted
+	// takes with it what it knew of triggers. Under the id of a trigger of another wait it is
+	// refused with a [*MismatchError]. One that says Run is told apart from the triggers of that
+	// run alone.
 	ID   string `json:"id"`
 	Wait string `json:"wait,omitempty"` // id of the wait, or of one of its interrupts
 	Run  string `json:"run,omitempty"`  // id
@@ -38,15 +41,17 @@ type Trigger struct {
 	Reason   string   `json:"reason,omitempty"`
 	// Payload is what the node gets: JSON that fits what it wants. None is its zero value.
 	Payload json.RawMessage `json:"payload,omitempty"`
-	// LeaveIt: the run is not gone on with behind the trigger. [Runtime.Recover] does that, or whoever runs it. If its wait has
-	// come to its instant before, or is to be asked once more, Trigger goes on with the run for that all the same, or waits until
-	// whoever is at work on it has.
+	// LeaveIt: the run is not gone on with behind the trigger. [Runtime.Recover] does that, or
+	// whoever runs it. If its wait has come to its instant before, or is to be asked once more,
+	// Trigger goes on with the run for that all the same, or waits until whoever is at work on it
+	// has.
 	LeaveIt bool `json:"-"`
 }
 
 // An Outcome is what came of a trigger that was accepted. The Receipt is the same whenever the
-// trigger is repeated. Where the log was trimmed of the wait by then, as dispatcher.Options.Retention
-// does, its status is what the run tells: that has ended so, or has gone on behind it.
+// trigger is repeated. Where the log was trimmed of the wait by then, as
+// dispatcher.Options.Retention does, its status is what the run tells: that has ended so, or has
+// gone on behind it.
 type Outcome struct {
 	Receipt
 	Status    Status `json:"status"` // of the wait when Trigger returned
@@ -54,31 +59,34 @@ type Outcome struct {
 }
 
 // Trigger ends a wait and goes on with its run. It is accepted when the answer of the interrupt is
-// durable, of several triggers exactly one. Trigger returns when the run rests again, whoever goes on
-// with it: so a node can't wait for a trigger at its own run, but with LeaveIt. One that is repeated
-// returns as soon as its wait has ended. If ctx ends before, a run that Trigger goes on with is left
-// as by dispatcher.ErrDrain, for Recover; what came of the trigger is read behind that, for ten seconds at most if the store does
-// not answer.
+// durable, of several triggers exactly one. Trigger returns when the run rests again, whoever goes
+// on with it: so a node can't wait for a trigger at its own run, but with LeaveIt. One that is
+// repeated returns as soon as its wait has ended. If ctx ends before, a run that Trigger goes on
+// with is left as by dispatcher.ErrDrain, for Recover; what came of the trigger is read behind
+// that, for ten seconds at most if the store does not answer.
 //
 // These are checked, in this order, and a refusal changes nothing: that the wait exists
 // ([*NotFoundError]), has not ended ([*TerminalError]) and not expired ([*ExpiredError]: if nobody
 // has yet, Trigger has it expire); that it is for this kind and key ([*MismatchError]), and for the
 // actor's authority ([*AuthorityError]); that it may be resumed once more ([*AttemptsError]); that
 // no other trigger was faster ([*TakenError]); that the payload is what the node wants
-// ([*PayloadError]). A trigger that comes while whoever has the run writes its end can't be taken back: it is accepted, of a wait that
-// has ended so, and counts if the run is brought back. An error beside an Outcome is of going on: the trigger was accepted. After an
-// error of the store the same trigger can be repeated.
+// ([*PayloadError]). A trigger that comes while whoever has the run writes its end can't be taken
+// back: it is accepted, of a wait that has ended so, and counts if the run is brought back. An
+// error beside an Outcome is of going on: the trigger was accepted. After an error of the store the
+// same trigger can be repeated.
 //
 // A denial that its wait does not feed to the node cancels the run. A trigger for a timer whose
 // instant has come has it wake; that is the instant's doing, and the Receipt has no trigger. One
 // that was sent to several Runtimes, or again, wakes it once.
 //
-// Of a wait whose frame was voided Trigger has the run ask again, or waits for that if somebody else is at work on it, until ctx ends: so not from a node of that run. What that
-// asks takes the trigger if it is the same; if it is something else the wait is superseded, and the trigger refused with a
-// [*TerminalError], also one that names the run alone. So it is of one that has expired and is to be asked once more.
+// Of a wait whose frame was voided Trigger has the run ask again, or waits for that if somebody
+// else is at work on it, until ctx ends: so not from a node of that run. What that asks takes the
+// trigger if it is the same; if it is something else the wait is superseded, and the trigger
+// refused with a [*TerminalError], also one that names the run alone. So it is of one that has
+// expired and is to be asked once more.
 //
-// It costs what [Runtime.List] does, of one run if Run is given. A trigger by Key alone is refused while a
-// run can't be read, for which it may be meant.
+// It costs what [Runtime.List] does, of one run if Run is given. A trigger by Key alone is refused
+// while a run can't be read, for which it may be meant.
 func (r *Runtime) Trigger(ctx context.Context, t Trigger) (Outcome, error) {
 	if err := t.check(); err != nil {
 		return Outcome{}, err
@@ -170,7 +178,8 @@ func (hs histories) pulled(trigger string) (*wait, *ask) {
 	return nil, nil
 }
 
-// message is the id under which a run takes a trigger: it is kept when what the log says of the trigger is trimmed.
+// message is the id under which a run takes a trigger: it is kept when what the log says of the
+// trigger is trimmed.
 func message(trigger string) string {
 	sum := sha256.Sum256([]byte(trigger))
 	return "trigger:" + hex.EncodeToString(sum[:16])
@@ -187,7 +196,8 @@ func (hs histories) took(trigger string) *history {
 	return nil
 }
 
-// past is what is known of a trigger that a run took before its log was trimmed: its wait has ended.
+// past is what is known of a trigger that a run took before its log was trimmed: its wait has
+// ended.
 func (h *history) past(t *Trigger) Outcome {
 	out := Outcome{
 		Receipt{Run: h.run, Trigger: t.ID, Kind: t.Kind, Key: t.Key, Actor: t.Actor, Decision: t.Decision, Reason: t.Reason},
@@ -231,8 +241,8 @@ func (r *Runtime) accepted(ctx context.Context, w *wait, a *ask, t *Trigger, min
 	return Outcome{receipt, status, reason}, went
 }
 
-// rests returns when nobody is at work on a run, be it this Runtime or somebody else. If whoever was
-// has died it goes on with the run.
+// rests returns when nobody is at work on a run, be it this Runtime or somebody else. If whoever
+// was has died it goes on with the run.
 func (r *Runtime) rests(ctx context.Context, run string) error {
 	for pause := time.Millisecond; ; pause = min(2*pause, time.Second) {
 		info, err := r.store.Stat(ctx, run)
@@ -294,7 +304,8 @@ func (r *Runtime) pull(ctx context.Context, w *wait, t *Trigger) (give func() (s
 	return func() (bool, error) { return r.give(ctx, w, &l) }, nil
 }
 
-// give gives the trigger to the wait, once, however often it is called. It reports false if something else was faster.
+// give gives the trigger to the wait, once, however often it is called. It reports false if
+// something else was faster.
 func (r *Runtime) give(ctx context.Context, w *wait, l *letter) (settled bool, err error) {
 	t, a := &l.Trigger, w.last()
 	options := []dispatcher.RunOption{dispatcher.Message(message(t.ID))}
@@ -317,7 +328,8 @@ func (r *Runtime) give(ctx context.Context, w *wait, l *letter) (settled bool, e
 	return false, err
 }
 
-// misfit is the refusal of a payload in its own terms: what the node gets it in is not the caller's.
+// misfit is the refusal of a payload in its own terms: what the node gets it in is not the
+// caller's.
 func (r *Runtime) misfit(ctx context.Context, w *wait, payload json.RawMessage, err error) error {
 	refused := &PayloadError{w.id, w.h.run, err}
 	var limit *dispatcher.LimitError
@@ -364,10 +376,10 @@ func (r *Runtime) expired(ctx context.Context, w *wait, late *ExpiredError) erro
 	return late
 }
 
-// early waits until a wait is asked again that somebody else's work on the run is to come to, and refuses a trigger for one that is not
-// asked, though its run was gone on with: one that has expired, or was answered for nothing, whose visit runs again when all has ended
-// that it waits for beside it;
-// or one whose frame was voided, and the run is not there yet.
+// early waits until a wait is asked again that somebody else's work on the run is to come to, and
+// refuses a trigger for one that is not asked, though its run was gone on with: one that has
+// expired, or was answered for nothing, whose visit runs again when all has ended that it waits for
+// beside it; or one whose frame was voided, and the run is not there yet.
 func (r *Runtime) early(ctx context.Context, w *wait) error {
 	began := time.Now()
 	for pause := time.Millisecond; ; pause = min(2*pause, time.Second) {

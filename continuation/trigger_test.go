@@ -546,8 +546,8 @@ func TestWhatATriggerIsTooLateFor(t *testing.T) {
 	}
 }
 
-// A trigger returns when the run rests, also if somebody else goes on with it: its status is what is
-// so then. If its context ends before, what was accepted is told with the error, and goes on.
+// A trigger returns when the run rests, also if somebody else goes on with it: its status is what
+// is so then. If its context ends before, what was accepted is told with the error, and goes on.
 func TestTriggerWaitsForWhoeverIsAtWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun, free := make(chan struct{}), make(chan struct{})
@@ -592,8 +592,8 @@ func TestTriggerWaitsForWhoeverIsAtWork(t *testing.T) {
 	})
 }
 
-// A trigger may name its run alone, if exactly one wait of that takes its kind, whatever its key is; of
-// several the refusal says how to name one.
+// A trigger may name its run alone, if exactly one wait of that takes its kind, whatever its key
+// is; of several the refusal says how to name one.
 func TestTriggersThatNameTheirRunAlone(t *testing.T) {
 	approval, said := continuation.Wait{Kind: continuation.KindApproval, Key: "X"}, continuation.Wait{Key: "k"}
 	b := dag.New[Talk]("talk")
@@ -641,7 +641,8 @@ func TestTriggersOfOneKindOfAny(t *testing.T) {
 	}
 }
 
-// A key that waits of several runs have is told apart by the run, and a refusal names what was asked for.
+// A key that waits of several runs have is told apart by the run, and a refusal names what was
+// asked for.
 func TestTriggersOfOneKeyInTwoRuns(t *testing.T) {
 	p := talk(t, waiting(t, continuation.Wait{Key: "order"}, dag.Policy{}, says))
 	p.waits("talk-2")
@@ -662,8 +663,8 @@ func TestTriggersOfOneKeyInTwoRuns(t *testing.T) {
 	}
 }
 
-// A wait that has its trigger takes no other one: what names a run alone, or a key alone, is for the one that is left. If none is,
-// it is refused as before.
+// A wait that has its trigger takes no other one: what names a run alone, or a key alone, is for
+// the one that is left. If none is, it is refused as before.
 func TestTriggersAreForWaitsThatHaveNone(t *testing.T) {
 	both := continuation.All(continuation.Wait{Key: "a"}, continuation.Wait{Key: "b"})
 	p := begin(t, waiting(t, both, dag.Policy{}, says), &memory.Store{}, continuation.Options{})
@@ -725,8 +726,9 @@ func (a *answering) Answer(ctx context.Context, run, interrupt string, value any
 	return err
 }
 
-// A trigger that comes while whoever is at work on the run writes its end, and takes nothing any more, is not refused and left to
-// count if the run is brought back: it is accepted, of a wait that has ended with the run.
+// A trigger that comes while whoever is at work on the run writes its end, and takes nothing any
+// more, is not refused and left to count if the run is brought back: it is accepted, of a wait that
+// has ended with the run.
 func TestATriggerBesideTheEndOfItsRun(t *testing.T) {
 	for end, c := range map[checkpoint.Kind]struct {
 		status continuation.Status
@@ -827,7 +829,8 @@ func TestTheQuestionOfAny(t *testing.T) {
 	}
 }
 
-// Who has answered a wait without a Runtime has given no id: a trigger that comes behind that is told no empty one.
+// Who has answered a wait without a Runtime has given no id: a trigger that comes behind that is
+// told no empty one.
 func TestTakenByAnAnswer(t *testing.T) {
 	p := talk(t, waiting(t, continuation.Wait{}, dag.Policy{}, says))
 	answer, err := continuation.Script(continuation.Reply[string]{Payload: "hello"})

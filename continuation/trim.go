@@ -2,9 +2,10 @@ package continuation
 
 import "github.com/pawlgo/pawl/dag"
 
-// since is how the wait stands by a later reading of its run. A trim may have dropped it from the log meanwhile, as
-// dispatcher.Options.Retention does behind a call: then nothing asks for it any more, and it has gone on with its visit, or
-// ended as the run has. It is nil if the log has never told of it: that of another run under its id.
+// since is how the wait stands by a later reading of its run. A trim may have dropped it from the
+// log meanwhile, as dispatcher.Options.Retention does behind a call: then nothing asks for it any
+// more, and it has gone on with its visit, or ended as the run has. It is nil if the log has never
+// told of it: that of another run under its id.
 func (w *wait) since(h *history) (now *wait, dropped bool) {
 	for _, a := range []*ask{w.asks[0], w.last()} { // a trim may have dropped the first one alone
 		if now := (histories{h}).byID(a.id); now != nil {
@@ -37,7 +38,8 @@ func (w *wait) since(h *history) (now *wait, dropped bool) {
 	return &x, true
 }
 
-// woken is a wait that its timer has ended, where the log does not tell that any more: nor, so, when it did.
+// woken is a wait that its timer has ended, where the log does not tell that any more: nor, so,
+// when it did.
 func (w *wait) woken() *wait {
 	now, a := *w, *w.last()
 	for _, of := range a.q.Of {

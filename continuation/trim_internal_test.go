@@ -6,8 +6,8 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// What a later reading says of a wait: what it has of it; or, of a log that was trimmed meanwhile, that it has gone on, unless its
-// visit waits beside it since before, or the run has ended.
+// What a later reading says of a wait: what it has of it; or, of a log that was trimmed meanwhile,
+// that it has gone on, unless its visit waits beside it since before, or the run has ended.
 func TestWaitSinceALaterReading(t *testing.T) {
 	asked := func(attempt int, ids ...string) (all []*ask) {
 		for _, id := range ids {

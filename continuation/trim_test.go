@@ -116,7 +116,8 @@ func TestWaitBehindATrimOfALogThatGrows(t *testing.T) {
 	}
 }
 
-// A run that was trimmed and goes on whenever somebody looks keeps nobody: what it waits for is found, and the others are.
+// A run that was trimmed and goes on whenever somebody looks keeps nobody: what it waits for is
+// found, and the others are.
 func TestWaitBehindATrimOfARunThatNeverRests(t *testing.T) {
 	p, id := trimmed(t, continuation.Wait{}, continuation.Options{})
 	looks := 0
@@ -183,7 +184,8 @@ func (s *lateStat) Stat(ctx context.Context, run string) (checkpoint.Info, error
 	return s.Store.Stat(ctx, run)
 }
 
-// Of a run that is deleted while it is read, and begun anew under its id, the waits are those of the new one.
+// Of a run that is deleted while it is read, and begun anew under its id, the waits are those of
+// the new one.
 func TestWaitBehindATrimOfARunThatIsReplaced(t *testing.T) {
 	p, id := trimmed(t, continuation.Wait{}, continuation.Options{})
 	q := begin(t, waiting(t, continuation.Wait{}, dag.Policy{}, says), p.store, continuation.Options{})
@@ -221,8 +223,8 @@ type over struct {
 
 func (o over) Store() checkpoint.Store { return o.store }
 
-// A wait whose log is trimmed while somebody is about to read it is found: by its id, in a list and by a
-// trigger.
+// A wait whose log is trimmed while somebody is about to read it is found: by its id, in a list and
+// by a trigger.
 func TestWaitBesideATrim(t *testing.T) {
 	finds := map[string]func(*testing.T, *continuation.Runtime, string){
 		"Get": func(t *testing.T, rt *continuation.Runtime, id string) {
@@ -254,8 +256,8 @@ func TestWaitBesideATrim(t *testing.T) {
 	}
 }
 
-// drained is a process whose run has its trigger, and was drained behind it: beside a loop, of which a superstep has
-// ended since. What stands behind the wait is work, once it is set.
+// drained is a process whose run has its trigger, and was drained behind it: beside a loop, of
+// which a superstep has ended since. What stands behind the wait is work, once it is set.
 func drained(t *testing.T, work *func(context.Context) error) *process {
 	t.Helper()
 	ended := make(chan struct{})
@@ -325,7 +327,8 @@ func (p *process) forgets() {
 	}
 }
 
-// A run that was drained behind its trigger is recovered, though its log was trimmed since, and tells of no wait.
+// A run that was drained behind its trigger is recovered, though its log was trimmed since, and
+// tells of no wait.
 func TestRecoverBehindATrim(t *testing.T) {
 	for _, trims := range []bool{false, true} {
 		var work func(context.Context) error
@@ -344,7 +347,8 @@ func TestRecoverBehindATrim(t *testing.T) {
 	}
 }
 
-// Nobody recovers it more often than a wait may be resumed in vain: who dies or drains each time leaves it.
+// Nobody recovers it more often than a wait may be resumed in vain: who dies or drains each time
+// leaves it.
 func TestRecoverBehindATrimIsBounded(t *testing.T) {
 	var work func(context.Context) error
 	p := drained(t, &work)
@@ -368,8 +372,8 @@ func TestRecoverBehindATrimIsBounded(t *testing.T) {
 	}
 }
 
-// One that was rewound rests until somebody goes on with it, and one whose process drained in a turn that has not waited
-// is none of the Runtime's: a trim of their logs makes no difference.
+// One that was rewound rests until somebody goes on with it, and one whose process drained in a
+// turn that has not waited is none of the Runtime's: a trim of their logs makes no difference.
 func TestRecoverLeavesWhatHasNotWaitedBehindATrim(t *testing.T) {
 	t.Run("rewound", func(t *testing.T) {
 		var work func(context.Context) error

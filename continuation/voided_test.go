@@ -38,8 +38,9 @@ func (p *process) voids(path string) {
 	}
 }
 
-// A loop that an edit has voided asks in its first iteration again. A trigger that names the run, or the key, is for that, and not
-// for what waited in iterations to which the run has still to come: each of them takes another one.
+// A loop that an edit has voided asks in its first iteration again. A trigger that names the run,
+// or the key, is for that, and not for what waited in iterations to which the run has still to
+// come: each of them takes another one.
 func TestALoopThatIsVoidedAsksOnceAtATime(t *testing.T) {
 	p := looped(t, continuation.Wait{Key: "chat"})
 	p.voids("loop")
@@ -76,7 +77,8 @@ func TestALoopThatIsVoidedAsksOnceAtATime(t *testing.T) {
 	}
 }
 
-// A trigger that was accepted and not heard when its frame is voided has the run go on, once, and is the same when it is repeated.
+// A trigger that was accepted and not heard when its frame is voided has the run go on, once, and
+// is the same when it is repeated.
 func TestATriggerInAFrameThatIsVoided(t *testing.T) {
 	p := looped(t, continuation.Wait{})
 	left := reply("t3", "x")
@@ -101,8 +103,9 @@ func TestATriggerInAFrameThatIsVoided(t *testing.T) {
 	}
 }
 
-// A trigger for a wait that is still to be asked again, by somebody who has the run, waits for that, however long it takes, and is what
-// the wait takes. One whose context ends before has changed nothing.
+// A trigger for a wait that is still to be asked again, by somebody who has the run, waits for
+// that, however long it takes, and is what the wait takes. One whose context ends before has
+// changed nothing.
 func TestATriggerForWhatIsStillToBeAskedAgain(t *testing.T) {
 	for name, voids := range map[string]bool{"its frame was voided": true, "it has expired": false} {
 		t.Run(name, func(t *testing.T) {
@@ -153,8 +156,8 @@ func TestATriggerForWhatIsStillToBeAskedAgain(t *testing.T) {
 	}
 }
 
-// Failures and deaths behind triggers are those of a visit: the one that comes in its place, when its frame was voided, may have as
-// many again.
+// Failures and deaths behind triggers are those of a visit: the one that comes in its place, when
+// its frame was voided, may have as many again.
 func TestAFrameThatIsVoidedForgetsFailures(t *testing.T) {
 	in := waiting(t, continuation.Wait{MaxFailures: 1}, dag.Policy{Attempts: 2}, func(ctx context.Context, s *Talk, r continuation.Reply[string]) error {
 		if r.Payload == "bad" {
@@ -204,8 +207,8 @@ func twice(t *testing.T) *process {
 	return talk(t, frozen(t, b))
 }
 
-// What its visit has asked behind it before is not waited for: the visit runs again for the trigger of what it asks anew, and that
-// is counted.
+// What its visit has asked behind it before is not waited for: the visit runs again for the trigger
+// of what it asks anew, and that is counted.
 func TestAWaitAskedAnewIsHeardByItself(t *testing.T) {
 	p := twice(t)
 	one := p.only(run).ID
@@ -222,7 +225,8 @@ func TestAWaitAskedAnewIsHeardByItself(t *testing.T) {
 	}
 }
 
-// A wait that was asked anew keeps its id in what is told of its trigger, also when the log is trimmed of how it was asked first.
+// A wait that was asked anew keeps its id in what is told of its trigger, also when the log is
+// trimmed of how it was asked first.
 func TestAWaitAskedAnewKeepsItsIDBehindATrim(t *testing.T) {
 	p := twice(t)
 	id := p.only(run).ID

@@ -38,15 +38,17 @@ type Wait struct {
 	// Kind is what ends the wait. Zero means KindReply.
 	Kind Kind
 	// Key correlates a trigger with the wait: the id of the approval, of the operation, of the
-	// conversation, of 256 bytes at most. Zero means the id of the wait, which stays when the same is asked again.
+	// conversation, of 256 bytes at most. Zero means the id of the wait, which stays when the same
+	// is asked again.
 	Key string
-	// Question is what is asked, for whoever is to answer: anything that JSON can say. A trigger is for that, and for the
-	// kinds and keys of the wait: see [Await].
+	// Question is what is asked, for whoever is to answer: anything that JSON can say. A trigger is
+	// for that, and for the kinds and keys of the wait: see [Await].
 	Question any
 	// Within is how long a trigger may take, from the moment in which the visit begins to wait; of
 	// a timer, how far behind its wake it may fire before it is missed. Until says it as an
-	// instant. Zero of both means DefaultWithin, and DefaultApprovalWithin for an approval. An Until that has passed when the visit
-	// first asks is an [*ArgumentError]: a visit that may begin late, as behind a stop of the process, says Within.
+	// instant. Zero of both means DefaultWithin, and DefaultApprovalWithin for an approval. An
+	// Until that has passed when the visit first asks is an [*ArgumentError]: a visit that may
+	// begin late, as behind a stop of the process, says Within.
 	Within time.Duration
 	Until  time.Time
 	// After and At say when a timer wakes: so long after the visit has begun to wait, or at this
@@ -56,8 +58,9 @@ type Wait struct {
 	// Authority is who may end the wait. Zero means dag.Human for an approval, dag.System for a
 	// timer, Anybody for the others.
 	Authority dag.Authority
-	// SafeToAutoExecute, of an approval: a Sweep may approve in nobody's name, as dag.System. It never overrides an
-	// authority that is required: the wait's has to be Anybody, or dag.System. With any other, as the zero one, nothing comes of it.
+	// SafeToAutoExecute, of an approval: a Sweep may approve in nobody's name, as dag.System. It
+	// never overrides an authority that is required: the wait's has to be Anybody, or dag.System.
+	// With any other, as the zero one, nothing comes of it.
 	SafeToAutoExecute bool
 	// OnDeny says what a denial comes to. Zero means Cancel.
 	OnDeny OnDeny
@@ -66,19 +69,21 @@ type Wait struct {
 	OnExpire OnExpire
 	// MaxFailures is how many attempts of the visit may fail behind a trigger of this wait before
 	// it fails for good: after each of the others it waits again. One that fails before it comes to
-	// ask again is none of them. A process that dies or drains behind the trigger uses up as much, until
-	// the wait is asked again: a Runtime goes on with the run no more often than so. Zero means DefaultFailures.
-	// What an attempt asks instead under the same name, by another Question, Kind or Key, is another wait, and the failures behind
-	// what that name has asked before count on: so an attempt may say in its Question what has failed.
+	// ask again is none of them. A process that dies or drains behind the trigger uses up as much,
+	// until the wait is asked again: a Runtime goes on with the run no more often than so. Zero
+	// means DefaultFailures. What an attempt asks instead under the same name, by another Question,
+	// Kind or Key, is another wait, and the failures behind what that name has asked before count
+	// on: so an attempt may say in its Question what has failed.
 	//
-	// That holds whatever dag.Policy the node has, unless a failure of the visit is followed: give it as many Attempts then, since
-	// what has failed as often as these say is followed, and waits no more. A run that has failed with the reason MaxAttempts does
-	// so again when it is resumed: Rewind it to before the visit.
+	// That holds whatever dag.Policy the node has, unless a failure of the visit is followed: give
+	// it as many Attempts then, since what has failed as often as these say is followed, and waits
+	// no more. A run that has failed with the reason MaxAttempts does so again when it is resumed:
+	// Rewind it to before the visit.
 	MaxFailures int
-	// MaxHops is how many waits the visit may have, this one among them: if as many have ended before it, it ends
-	// with the reason MaxHops. So it bounds a dialogue. One that has expired is one of them, and so is
-	// what the visit itself has asked by dag.Ask, once that has ended; what one name has asked in turn, as behind an edit, is one together.
-	// Zero means no bound.
+	// MaxHops is how many waits the visit may have, this one among them: if as many have ended
+	// before it, it ends with the reason MaxHops. So it bounds a dialogue. One that has expired is
+	// one of them, and so is what the visit itself has asked by dag.Ask, once that has ended; what
+	// one name has asked in turn, as behind an edit, is one together. Zero means no bound.
 	MaxHops int
 
 	parts []Wait // of Any and All
@@ -117,7 +122,8 @@ const (
 // Expire has Await return an [*Ended] of reason Expired, which can be followed as a failure.
 func Expire() OnExpire { return OnExpire{how: expires} }
 
-// Default has Await return this payload, in a Reply that is marked as Default: the wait has ended well, and reads as resolved.
+// Default has Await return this payload, in a Reply that is marked as Default: the wait has ended
+// well, and reads as resolved.
 func Default(payload any) OnExpire { return OnExpire{how: defaults, answer: payload} }
 
 // Escalate asks somebody else, once, who has so long. Zero is as long as the wait says, or its
@@ -126,22 +132,23 @@ func Escalate(to dag.Authority, within time.Duration) OnExpire {
 	return OnExpire{how: escalates, to: to, within: within, further: 1}
 }
 
-// Again asks n times more, with the same bounds, each time as Escalate does. It is for waits that say
-// Within.
+// Again asks n times more, with the same bounds, each time as Escalate does. It is for waits that
+// say Within.
 func Again(n int) OnExpire { return OnExpire{how: repeats, further: n} }
 
 // Any is a wait that the first trigger for one of the waits ends. It is one interrupt, so that
 // exactly one of them counts. Of a timer among them the wake ends it, unless something else does
 // before; without one it expires when the last of them does. A part that says neither Within nor
-// Until can be ended as long as the wait goes on. What is asked is the first Question that a part says. What its parts say of
-// OnDeny holds for each; OnExpire, failures and hops are those of the first: Expire there has a timer that is missed, wherever it stands,
-// expire, and anything else has it fire, marked as missed.
+// Until can be ended as long as the wait goes on. What is asked is the first Question that a part
+// says. What its parts say of OnDeny holds for each; OnExpire, failures and hops are those of the
+// first: Expire there has a timer that is missed, wherever it stands, expire, and anything else has
+// it fire, marked as missed.
 func Any(waits ...Wait) Wait { return joined(waits, false) }
 
-// All is a wait for triggers of every one of the waits, in any order. Each has a reply of its own. The
-// visit runs again when none of them is open any more: one that expires before is escalated, asked Again,
-// or returned as an [*Ended] then, and not before; until it is asked again a trigger for it is refused
-// with a [*MismatchError].
+// All is a wait for triggers of every one of the waits, in any order. Each has a reply of its own.
+// The visit runs again when none of them is open any more: one that expires before is escalated,
+// asked Again, or returned as an [*Ended] then, and not before; until it is asked again a trigger
+// for it is refused with a [*MismatchError].
 func All(waits ...Wait) Wait { return joined(waits, true) }
 
 func joined(waits []Wait, all bool) Wait {

@@ -25,8 +25,9 @@ type AskCall struct {
 	Default json.RawMessage
 	// About is what an answer is for. None means the Question.
 	About json.RawMessage
-	// Fits says why JSON that Want accepts can't be decoded, or is no answer: it is for types with their own unmarshaller, and for
-	// layers that want more of an answer, of which Want knows nothing. nil if there is none. It is safe for concurrent use, and turns panics into errors.
+	// Fits says why JSON that Want accepts can't be decoded, or is no answer: it is for types with
+	// their own unmarshaller, and for layers that want more of an answer, of which Want knows
+	// nothing. nil if there is none. It is safe for concurrent use, and turns panics into errors.
 	Fits func(raw json.RawMessage) error
 }
 
@@ -44,8 +45,8 @@ func (c *AskCall) Repeats(first *AskCall) error {
 		"is that of another question of this visit: give each question a key of its own"}
 }
 
-// An AskOption says how a question may end without a person, or what its answer is for. See [Within], [Until],
-// [OrDefault] and [About]. The zero AskOption says nothing.
+// An AskOption says how a question may end without a person, or what its answer is for. See
+// [Within], [Until], [OrDefault] and [About]. The zero AskOption says nothing.
 type AskOption struct {
 	name string
 	set  func(*AskCall) error
@@ -76,9 +77,10 @@ func Until(t time.Time) AskOption {
 	}}
 }
 
-// About says what an answer is for, instead of the words of the question: as long as a visit that runs again asks about the
-// same, the answer counts. It is for text that is another one each time, of a model, or with the time of day; x may be
-// anything that JSON can say, and nil means that the key says it all.
+// About says what an answer is for, instead of the words of the question: as long as a visit that
+// runs again asks about the same, the answer counts. It is for text that is another one each time,
+// of a model, or with the time of day; x may be anything that JSON can say, and nil means that the
+// key says it all.
 func About(x any) AskOption {
 	return AskOption{"About", func(c *AskCall) (err error) {
 		c.About, err = inJSON(x)
@@ -154,20 +156,23 @@ var (
 	ErrSkipped = errors.New("dag: the question was skipped")
 )
 
-// Ask returns a person's answer to question. If there is none yet it returns an error
-// that the node should return at once: whatever the node returns, the visit waits,
-// interrupted, what it wrote is dropped, and once the question is answered the node runs
-// again from its first line. A panic or runtime.Goexit behind the question fails the visit all the same. Keys, which can't be empty, tell several questions of one visit
-// apart: asked again, the same question has the same answer, and in one attempt another one under its key, or
-// for another A, is an [*ArgumentError]. question may be anything that JSON can say; an answer
-// that does not fit A is refused when it is given. Members that it lacks are zero. Of types with their own UnmarshalJSON or UnmarshalText that is so for those that
-// [state.Type.Decodes] knows, and for others as long as the dispatcher that asked keeps the run as it rested. Else any JSON is
-// taken, and if A can't decode it, the question is asked again, and its time begins anew.
+// Ask returns a person's answer to question. If there is none yet it returns an error that the node
+// should return at once: whatever the node returns, the visit waits, interrupted, what it wrote is
+// dropped, and once the question is answered the node runs again from its first line. A panic or
+// runtime.Goexit behind the question fails the visit all the same. Keys, which can't be empty, tell
+// several questions of one visit apart: asked again, the same question has the same answer, and in
+// one attempt another one under its key, or for another A, is an [*ArgumentError]. question may be
+// anything that JSON can say; an answer that does not fit A is refused when it is given. Members
+// that it lacks are zero. Of types with their own UnmarshalJSON or UnmarshalText that is so for
+// those that [state.Type.Decodes] knows, and for others as long as the dispatcher that asked keeps
+// the run as it rested. Else any JSON is taken, and if A can't decode it, the question is asked
+// again, and its time begins anew.
 //
-// An answer is for what was asked. If a visit that runs again asks something else under the key, or wants another A, as behind
-// an edit of the state or in another program, nobody has answered that, and it is asked; see [About].
-// One that waits stays what it was, with the type that its answer has to be, until it ends: another program's comes when the
-// visit has run again. Who would answer it for nothing skips it: that is no end of what is asked then.
+// An answer is for what was asked. If a visit that runs again asks something else under the key, or
+// wants another A, as behind an edit of the state or in another program, nobody has answered that,
+// and it is asked; see [About]. One that waits stays what it was, with the type that its answer has
+// to be, until it ends: another program's comes when the visit has run again. Who would answer it
+// for nothing skips it: that is no end of what is asked then.
 //
 // A question waits for ever, unless it is given [Within] or [Until]. Then Ask returns what
 // [OrDefault] says, or [ErrExpired]; and [ErrSkipped] if somebody has skipped the question.
@@ -270,13 +275,14 @@ type Replier interface {
 
 // A Foreseer is a [Visit] that tells beforehand what a question comes to.
 type Foreseer interface {
-	// Ended reports whether Ask of the same call would return how the question has ended. It asks nothing.
+	// Ended reports whether Ask of the same call would return how the question has ended. It asks
+	// nothing.
 	Ended(call AskCall) bool
 }
 
-// Reply tells how the visit's question of this key ended; ok is false if it has not, or was
-// never asked. It is the same in every attempt and process, but for an answer that can't be decoded: it is none once the
-// attempt has asked. Outside a run there are none.
+// Reply tells how the visit's question of this key ended; ok is false if it has not, or was never
+// asked. It is the same in every attempt and process, but for an answer that can't be decoded: it
+// is none once the attempt has asked. Outside a run there are none.
 func Reply(ctx context.Context, key string) (info AnswerInfo, ok bool) {
 	if v := visitOf(ctx, "Reply"); v != nil {
 		return v.Reply(key)

@@ -60,8 +60,9 @@ func TestBranchesInTooManyWaysNeedAWord(t *testing.T) {
 	}
 }
 
-// What joins others in too many ways is not known well enough to be the same as anything, and neither is what is made from it, beside
-// what is known or together with that: a node that follows both needs a word.
+// What joins others in too many ways is not known well enough to be the same as anything, and
+// neither is what is made from it, beside what is known or together with that: a node that follows
+// both needs a word.
 func TestWhatIsMadeFromTooManyWaysNeedsAWord(t *testing.T) {
 	for name, add := range map[string]func(b *dag.Builder[Notes], out dag.Node[Notes], z dag.RouteNode[Notes, Way]) (x, y dag.Edge[Notes]){
 		"all of it and more": func(b *dag.Builder[Notes], out dag.Node[Notes], z dag.RouteNode[Notes, Way]) (x, y dag.Edge[Notes]) {

@@ -13,9 +13,8 @@ type Builder[S any] struct {
 	ends  []*node // one for each call of End, of kind kindEnd
 }
 
-// New begins a graph over the state type S, a struct of cells (see package state), whose pointer may have a
-// Check() error that says what a state may be.
-// The name is part of the graph's digest.
+// New begins a graph over the state type S, a struct of cells (see package state), whose pointer
+// may have a Check() error that says what a state may be. The name is part of the graph's digest.
 func New[S any](name string) *Builder[S] {
 	return &Builder[S]{name: name}
 }
@@ -83,9 +82,10 @@ const Exhausted LoopOutcome = "exhausted"
 // compose-loop/2/validate. until is asked once at the end of each iteration, with a
 // copy of the state that it may not keep; its answer is durable and never asked again.
 //
-// The plain handle is taken whether the loop ended Done or Exhausted. If an iteration fails, and somebody follows that, all that
-// has finished in the loop counts: the supersteps before the failure, and, of the one in which it happened, what
-// finished beside it. Attempts and Timeout belong to the nodes of body; Build refuses them here.
+// The plain handle is taken whether the loop ended Done or Exhausted. If an iteration fails, and
+// somebody follows that, all that has finished in the loop counts: the supersteps before the
+// failure, and, of the one in which it happened, what finished beside it. Attempts and Timeout
+// belong to the nodes of body; Build refuses them here.
 func Loop[S any](b *Builder[S], name string, body *Graph[S], until func(*S) bool, most int, after ...Edge[S]) RouteNode[S, LoopOutcome] {
 	n := &node{name: name, kind: KindLoop, most: most, outcomes: []string{Done, string(Exhausted)}}
 	if body != nil {

@@ -14,12 +14,12 @@ import (
 // effect is not done again until somebody knows what happened: the node, or a person, who looks
 // at the other side and says so to the dispatcher. See [InDoubt].
 //
-// What follows the failure of a visit must not take for granted that the effect did not happen:
-// a refund behind a transfer that was made pays twice. With DoubtAsks and DoubtFails nothing can
+// What follows the failure of a visit must not take for granted that the effect did not happen: a
+// refund behind a transfer that was made pays twice. With DoubtAsks and DoubtFails nothing can
 // follow until somebody has said what happened: with DoubtAsks the visit waits for that, with
-// DoubtFails it fails, and so does the run. If the visit fails with either, also before it comes to the effect
-// again, its failure edge is not taken, nor that of a node around it. With DoubtTells it is:
-// returning the error is the node's decision that the visit fails, and who follows finds a kind
+// DoubtFails it fails, and so does the run. If the visit fails with either, also before it comes to
+// the effect again, its failure edge is not taken, nor that of a node around it. With DoubtTells it
+// is: returning the error is the node's decision that the visit fails, and who follows finds a kind
 // of FailedInDoubt among [Failures]. So does who follows if the last attempt has ended by a panic
 // or runtime.Goexit of the function, and no node was told.
 type Doubt uint8
@@ -32,12 +32,12 @@ const (
 	// told; if there is none, the visit fails as if it had returned the error.
 	DoubtTells Doubt = iota
 	// DoubtAsks: the visit waits for a person, whatever the node returns, also if it panics, and
-	// what it wrote is dropped, as with [Ask]. Once somebody has said what happened it runs again from its
-	// first line, and Effect returns the output, or does what did not happen.
+	// what it wrote is dropped, as with [Ask]. Once somebody has said what happened it runs again
+	// from its first line, and Effect returns the output, or does what did not happen.
 	DoubtAsks
 	// DoubtFails: the visit fails for good, whatever the node returns, also if it panics, and
-	// nothing follows its failure: the run fails. A resume meets the doubt again, unless somebody has said what
-	// happened.
+	// nothing follows its failure: the run fails. A resume meets the doubt again, unless somebody
+	// has said what happened.
 	DoubtFails
 )
 

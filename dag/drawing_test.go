@@ -84,7 +84,8 @@ func TestDrawingsOfAwkwardNames(t *testing.T) {
 	golden(t, "awkward.dot", []byte(g.DOT()))
 }
 
-// Mermaid reads labels as Markdown: what that would make emphasis, a list, a link or code of is written as numbers.
+// Mermaid reads labels as Markdown: what that would make emphasis, a list, a link or code of is
+// written as numbers.
 func TestMermaidLabelsAreNoMarkdown(t *testing.T) {
 	b := dag.New[Notes]("markdown")
 	outcomes := []Way{"1. stop", "2) go on", "- x", "    y", "a (b) - c, d"}

@@ -19,17 +19,19 @@ type EachOutcome string
 // Empty: there were no items.
 const Empty EachOutcome = "empty"
 
-// Each adds a node that runs f for each item, side by side, Policy.Parallel of them at
-// once. Items count from 1 and are part of paths: review/17. Each has a draft of its own of
-// the state as it stood when the node began, attempts of its own, and an entry of its own
-// once it is done. When all have ended their writes are merged in the order of the items,
-// as those of nodes of one superstep are: that is a superstep of its own, which counts for a limit of supersteps, and has a checkpoint.
+// Each adds a node that runs f for each item, side by side, Policy.Parallel of them at once. Items
+// count from 1 and are part of paths: review/17. Each has a draft of its own of the state as it
+// stood when the node began, attempts of its own, and an entry of its own once it is done. When all
+// have ended their writes are merged in the order of the items, as those of nodes of one superstep
+// are: that is a superstep of its own, which counts for a limit of supersteps, and has a
+// checkpoint.
 //
-// items is called once when the node begins, with a copy of the state that it may not
-// keep. The items themselves are not stored: a run that is resumed has them computed
-// again, from the same state, and is refused if their digest, that of their JSON, is
-// another: of what JSON doesn't say of an item, as a field that is not exported, nobody knows whether it is the same. Invalid UTF-8 in an
-// item fails the node. So what an item says has to follow from the state alone, and f must not change what it points to.
+// items is called once when the node begins, with a copy of the state that it may not keep. The
+// items themselves are not stored: a run that is resumed has them computed again, from the same
+// state, and is refused if their digest, that of their JSON, is another: of what JSON doesn't say
+// of an item, as a field that is not exported, nobody knows whether it is the same. Invalid UTF-8
+// in an item fails the node. So what an item says has to follow from the state alone, and f must
+// not change what it points to.
 //
 // The plain handle is taken whether the node ended [Done] or [Empty].
 func Each[S, I any](b *Builder[S], name string, items func(*S) []I, f func(context.Context, *S, I) error, after ...Edge[S]) RouteNode[S, EachOutcome] {
@@ -77,8 +79,8 @@ func newEach[S, I any](name string, items func(*S) []I, item *PlanNode) *node {
 	return n
 }
 
-// jsonOf returns why the zero T can't be said in JSON: of a func or a chan its type is why. A marshaller that panics, as
-// the zero T may be no item that there will be, says nothing.
+// jsonOf returns why the zero T can't be said in JSON: of a func or a chan its type is why. A
+// marshaller that panics, as the zero T may be no item that there will be, says nothing.
 func jsonOf[T any]() (err error) {
 	defer func() { _ = recover() }()
 	_, err = json.Marshal(new(T))

@@ -160,7 +160,8 @@ func (m *eachMoney) MarshalJSON() ([]byte, error) { return json.Marshal(m.cents)
 
 func (m *eachMoney) UnmarshalJSON(data []byte) error { return json.Unmarshal(data, &m.cents) }
 
-// Items are digested by marshallers with pointer receivers too, of the items and of what is in them.
+// Items are digested by marshallers with pointer receivers too, of the items and of what is in
+// them.
 func TestEachDigestsByPointerReceivers(t *testing.T) {
 	digest := func(cents int64) string {
 		b := dag.New[Notes]("digest")

@@ -68,8 +68,8 @@ var (
 	// ErrOutputLost: the effect happened, and what it returned can't be kept. It is not done
 	// again.
 	ErrOutputLost = errors.New("dag: the output of the effect can't be kept")
-	// ErrOutputChanged: the effect happened, and what was kept of it is no output of the type that is wanted now. It is not
-	// done again.
+	// ErrOutputChanged: the effect happened, and what was kept of it is no output of the type that
+	// is wanted now. It is not done again.
 	ErrOutputChanged = errors.New("dag: what was kept of the effect is of another type")
 	// ErrAsked: the visit waits for the answer to a question, so no effect begins in it.
 	ErrAsked = errors.New("dag: the visit waits for an answer, and no effect begins")
@@ -121,27 +121,29 @@ func (e *InDoubtError) Is(target error) bool { return target == ErrInDoubt }
 // Unwrap returns what the function returned or panicked with.
 func (e *InDoubtError) Unwrap() error { return e.Err }
 
-// Effect does fn at most once in a visit for each key, over all attempts, crashes and
-// processes, and returns what fn returned that time. That it begins is durable before fn
-// runs, and its output is durable before Effect returns. In a later attempt an effect that
-// has ended returns the output that was kept, and fn does not run: what fn would write to the node's state is lost
-// then, so let it return that, and write it behind Effect.
+// Effect does fn at most once in a visit for each key, over all attempts, crashes and processes,
+// and returns what fn returned that time. That it begins is durable before fn runs, and its output
+// is durable before Effect returns. In a later attempt an effect that has ended returns the output
+// that was kept, and fn does not run: what fn would write to the node's state is lost then, so let
+// it return that, and write it behind Effect.
 //
-// Of the context that fn gets, [Key] returns the idempotency key of the effect: the same in every attempt
-// and process, and no other effect of any run has it. It is made of the run's id: a run that is deleted and made again under
-// its id has the same keys, and the other side takes its effects for those of the first. So has each copy of a run in another
-// store. The other side should be given it. [Ask], Effect, [Depends], [Note] and what else makes
-// notes return an error of that context: a later attempt may find the effect done, and would say nothing. With the context of
-// the node they can't be told from what the node does beside fn, so fn has to keep to its own.
+// Of the context that fn gets, [Key] returns the idempotency key of the effect: the same in every
+// attempt and process, and no other effect of any run has it. It is made of the run's id: a run
+// that is deleted and made again under its id has the same keys, and the other side takes its
+// effects for those of the first. So has each copy of a run in another store. The other side should
+// be given it. [Ask], Effect, [Depends], [Note] and what else makes notes return an error of that
+// context: a later attempt may find the effect done, and would say nothing. With the context of the
+// node they can't be told from what the node does beside fn, so fn has to keep to its own.
 //
-// If fn returns an error, also since Policy.Timeout or the run has ended its context, panics,
-// calls runtime.Goexit or is abandoned, or the process dies in it, nobody knows whether it
-// happened: the effect is in doubt ([*InDoubtError]), and is not done again until somebody has
-// said what happened. [InDoubt] declares what comes of the visit meanwhile: the node is told, a person
-// is asked, or the visit fails. Unless the error wraps [NotDone]: then the next attempt does
-// it again. Or the effect is [Replayable]: then it is done again under the same key. The same
-// key with another input is [ErrInputChanged]; inputs are the same if their JSON is, in which the fields of a struct have their order.
-// An effect that has returned what is no value of Out ([state.Type.Accepts]), as in another version of the program, is
+// If fn returns an error, also since Policy.Timeout or the run has ended its context, panics, calls
+// runtime.Goexit or is abandoned, or the process dies in it, nobody knows whether it happened: the
+// effect is in doubt ([*InDoubtError]), and is not done again until somebody has said what
+// happened. [InDoubt] declares what comes of the visit meanwhile: the node is told, a person is
+// asked, or the visit fails. Unless the error wraps [NotDone]: then the next attempt does it again.
+// Or the effect is [Replayable]: then it is done again under the same key. The same key with
+// another input is [ErrInputChanged]; inputs are the same if their JSON is, in which the fields of
+// a struct have their order. An effect that has returned what is no value of Out
+// ([state.Type.Accepts]), as in another version of the program, is
 // [ErrOutputChanged]: one of which a member was renamed or is gone. Members that are new are zero.
 //
 // [Operation], [Touches], [Reversible], [Reads] and [Writes] declare what the effect is. They
@@ -154,9 +156,10 @@ func (e *InDoubtError) Unwrap() error { return e.Err }
 // A call that can't be, without a key or with options that contradict each other, is an
 // [*ArgumentError], and nothing is done.
 //
-// Outside a run Effect calls fn, and refuses an input or an output that a run would refuse, whatever its size, so that a
-// node can be tested alone. Nothing else tells a run from a test than ctx: a node that gives Effect another context than
-// its own, or one made from it, has an effect that nothing protects.
+// Outside a run Effect calls fn, and refuses an input or an output that a run would refuse,
+// whatever its size, so that a node can be tested alone. Nothing else tells a run from a test than
+// ctx: a node that gives Effect another context than its own, or one made from it, has an effect
+// that nothing protects.
 func Effect[In, Out any](ctx context.Context, key string, in In, fn func(context.Context, In) (Out, error), options ...EffectOption) (Out, error) {
 	var out Out
 	if fn == nil {
@@ -213,8 +216,8 @@ func decodeKept[Out any](key string, raw json.RawMessage, kept *Out) error {
 	return nil
 }
 
-// Takes returns an [ErrOutputChanged] that says why unless raw, which was kept of an effect, is an output of this call, by
-// [state.Type.Accepts].
+// Takes returns an [ErrOutputChanged] that says why unless raw, which was kept of an effect, is an
+// output of this call, by [state.Type.Accepts].
 func (c *EffectCall) Takes(raw json.RawMessage) error {
 	if err := c.Output.Accepts(raw); err != nil {
 		return outputChanged(err)
@@ -281,8 +284,8 @@ func (v effectVisit) Effect(_ context.Context, call EffectCall) (json.RawMessage
 	return nil, fmt.Errorf("dag: Effect(%q) inside another: do one after the other", call.Key)
 }
 
-// Note and Depends are refused: they are durable with the end of an attempt, and the effect before that, so the attempt
-// that ends well may be one that finds the effect done and does not call fn.
+// Note and Depends are refused: they are durable with the end of an attempt, and the effect before
+// that, so the attempt that ends well may be one that finds the effect done and does not call fn.
 func (v effectVisit) Note(name string, _ json.RawMessage) error {
 	return fmt.Errorf("dag: a note %q inside an effect: make it when the effect has returned", name)
 }

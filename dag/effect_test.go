@@ -161,7 +161,8 @@ func TestInDoubtError(t *testing.T) {
 	}
 }
 
-// Outside a run a node is given what it would be given in one: what was kept of what the function returned.
+// Outside a run a node is given what it would be given in one: what was kept of what the function
+// returned.
 func TestEffectOutsideARunReturnsWhatIsKept(t *testing.T) {
 	type page struct {
 		Lines []string `json:",omitempty"`

@@ -2,9 +2,9 @@ package dag
 
 import "github.com/pawlgo/pawl/state"
 
-// A Graph is a frozen, valid, acyclic set of nodes over a state type S. It is immutable
-// and safe for concurrent use; any number of runs share one. Methods of a nil or zero Graph, which Build
-// has not made, panic; Plan is nil, and MarshalJSON an [*ArgumentError].
+// A Graph is a frozen, valid, acyclic set of nodes over a state type S. It is immutable and safe
+// for concurrent use; any number of runs share one. Methods of a nil or zero Graph, which Build has
+// not made, panic; Plan is nil, and MarshalJSON an [*ArgumentError].
 type Graph[S any] struct {
 	plan *Plan
 }

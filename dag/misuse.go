@@ -41,8 +41,8 @@ func noText(name string) string {
 	return ""
 }
 
-// inJSON is what JSON says of a value that a run keeps or shows. Text that is not UTF-8 is [state.ErrUTF8],
-// as it is in a cell.
+// inJSON is what JSON says of a value that a run keeps or shows. Text that is not UTF-8 is
+// [state.ErrUTF8], as it is in a cell.
 func inJSON(value any) (json.RawMessage, error) {
 	raw, err := json.Marshal(value)
 	if err == nil {

@@ -10,14 +10,14 @@ import (
 // maxNote is how many bytes the name of a note may have.
 const maxNote = 128
 
-// Note adds a fact to the log of the run that is no part of its state: for people, and for
-// packages that read logs. The name says whose it is and what: "billing.quote". The value may be
-// anything that JSON can say. Notes of a visit are durable with its end, in one append, in the order
-// in which they were made, if it finishes well; those of an attempt that fails, or waits, are dropped
+// Note adds a fact to the log of the run that is no part of its state: for people, and for packages
+// that read logs. The name says whose it is and what: "billing.quote". The value may be anything
+// that JSON can say. Notes of a visit are durable with its end, in one append, in the order in
+// which they were made, if it finishes well; those of an attempt that fails, or waits, are dropped
 // with what it wrote. Inside an [Effect] it is an error. Outside a run a note is only checked.
 //
-// Names that begin with "pawl." or "record." are for pawl itself: see [Decide], [Learn], [Block] and
-// [Require].
+// Names that begin with "pawl." or "record." are for pawl itself: see [Decide], [Learn], [Block]
+// and [Require].
 func Note(ctx context.Context, name string, value any) error {
 	if reason := NoteNameProblem(name); reason != "" {
 		return &ArgumentError{"Note", fmt.Sprintf("name %.40q", name), reason}

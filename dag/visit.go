@@ -67,10 +67,10 @@ const (
 	FailedSkipped  FailureKind = "skipped"  // its function returned ErrSkipped
 )
 
-// Key returns the idempotency key of the visit that ctx belongs to: the same for every
-// attempt, in every process. It is made of the run's id, and so the same in a run that is deleted and made again under
-// its id. Outside a run it returns "". As [Attempt], [Failures], [Answers] and
-// [Reply], which have no error to return, it panics if ctx is nil.
+// Key returns the idempotency key of the visit that ctx belongs to: the same for every attempt, in
+// every process. It is made of the run's id, and so the same in a run that is deleted and made
+// again under its id. Outside a run it returns "". As [Attempt], [Failures], [Answers] and [Reply],
+// which have no error to return, it panics if ctx is nil.
 func Key(ctx context.Context) string {
 	if v := visitOf(ctx, "Key"); v != nil {
 		return v.Key()
@@ -78,9 +78,10 @@ func Key(ctx context.Context) string {
 	return ""
 }
 
-// Attempt returns which attempt of the visit this is, counted from 1 over crashes and
-// resumes. An attempt that a crash has cut off is not counted: a node that kills its
-// process is tried again for ever; one that has asked and is run again with its answer is the same attempt. Outside a run Attempt returns 1.
+// Attempt returns which attempt of the visit this is, counted from 1 over crashes and resumes. An
+// attempt that a crash has cut off is not counted: a node that kills its process is tried again for
+// ever; one that has asked and is run again with its answer is the same attempt. Outside a run
+// Attempt returns 1.
 func Attempt(ctx context.Context) int {
 	if v := visitOf(ctx, "Attempt"); v != nil {
 		return v.Attempt()

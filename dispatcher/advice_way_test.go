@@ -55,7 +55,8 @@ func TestAdviceInputThatWasEdited(t *testing.T) {
 	}
 }
 
-// An answer that does not fit what a changed program asks for answers nothing: the program asks for what it wants.
+// An answer that does not fit what a changed program asks for answers nothing: the program asks for
+// what it wants.
 func TestAdviceAnswerOfAnotherType(t *testing.T) {
 	var store memory.Store
 	res, err := process(t, effectNode(t, askFor[string], dag.Policy{}), &store, dispatcher.Options{}).Run(t.Context(), run, nil)
@@ -115,8 +116,9 @@ func TestAdviceTurn(t *testing.T) {
 	}
 }
 
-// A run whose state has a cell that is of another type now, as a struct with one field more, is refused until a Migration has a
-// State, which may return what it gets: the error says so, without a Migration and with one that has none.
+// A run whose state has a cell that is of another type now, as a struct with one field more, is
+// refused until a Migration has a State, which may return what it gets: the error says so, without
+// a Migration and with one that has none.
 func TestAdviceCellOfAnotherType(t *testing.T) {
 	type place struct{ Street string }
 	type placeOfNow struct{ Street, Zip string }

@@ -10,8 +10,8 @@ import (
 )
 
 // A run with Options.Lag goes on while what it has done is being appended, as long as no more
-// supersteps have ended than it may be ahead. What it hands over are the entries of visits that
-// are done, of supersteps that have ended and of frames that were entered; with anything else it waits
+// supersteps have ended than it may be ahead. What it hands over are the entries of visits that are
+// done, of supersteps that have ended and of frames that were entered; with anything else it waits
 // for the disk, as without Lag: so whoever is told that a run waits, rests or has ended may rely on
 // it, and an effect begins behind all that came before it.
 //
@@ -159,8 +159,9 @@ func (r *run) appendBehind() bool {
 	return true
 }
 
-// extend appends what was handed over, and lines of some size behind it, in one append if that does not become large: a store
-// may refuse together what it takes one by one. Of a failure the last append tells, which is none then.
+// extend appends what was handed over, and lines of some size behind it, in one append if that does
+// not become large: a store may refuse together what it takes one by one. Of a failure the last
+// append tells, which is none then.
 func (r *run) extend(batches []*batch, effects []*effectEntry, lines []checkpoint.Entry, size, turn int) (*Event, error) {
 	for len(batches) > 0 {
 		n, bytes := 1, batches[0].size
@@ -180,7 +181,8 @@ func (r *run) extend(batches []*batch, effects []*effectEntry, lines []checkpoin
 // extendBy appends what was handed over, and lines of some size behind it: those of effects, or the
 // owner's, which may begin a turn. It returns the event of the append that the owner is to tell
 // with the lines: nil if nobody looks, or if it is told with a batch or an effect. What has become
-// durable the owner learns at one moment, and in the order of the log. The caller holds the mutex of the journal.
+// durable the owner learns at one moment, and in the order of the log. The caller holds the mutex
+// of the journal.
 func (r *run) extendBy(batches []*batch, effects []*effectEntry, lines []checkpoint.Entry, size, turn int) (*Event, error) {
 	j := &r.journal
 	all := lines
@@ -304,8 +306,8 @@ func (r *run) catchUp(h *tenure) bool {
 	return true
 }
 
-// tellDurable tells the machine and the observer of what has become durable of a call that breaks off. It reports whether the
-// caller still owns the run.
+// tellDurable tells the machine and the observer of what has become durable of a call that breaks
+// off. It reports whether the caller still owns the run.
 func (r *run) tellDurable(h *tenure) bool {
 	news, n, _ := r.becameDurable()
 	return r.caughtUp(h, news, n)
@@ -351,7 +353,8 @@ func (r *run) caughtUp(h *tenure, news []*effectEntry, n int) bool {
 	return true
 }
 
-// tellBatches tells the observer of batches, and of what nodes have appended, in the order of the log.
+// tellBatches tells the observer of batches, and of what nodes have appended, in the order of the
+// log.
 func (r *run) tellBatches(h *tenure, done []*batch) bool {
 	was := r.told
 	for _, b := range done {

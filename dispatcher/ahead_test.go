@@ -41,8 +41,8 @@ func heldFrom(inner checkpoint.Store, n int, free <-chan struct{}) *tampered {
 	}}
 }
 
-// A run is at most Lag supersteps ahead of the disk, and as far ahead as it may be; and nobody is told
-// of what is not durable, neither by an event nor by the return of the call.
+// A run is at most Lag supersteps ahead of the disk, and as far ahead as it may be; and nobody is
+// told of what is not durable, neither by an event nor by the return of the call.
 func TestLagIsHowFarARunIsAhead(t *testing.T) {
 	for lag := range 5 {
 		synctest.Test(t, func(t *testing.T) {
@@ -172,8 +172,8 @@ func TestLagEndsBeforeEffectsAndInterrupts(t *testing.T) {
 	}
 }
 
-// A process dies at any of its appends. What was told is there for the next one, a visit that was is not run
-// again, and the run comes to the same end.
+// A process dies at any of its appends. What was told is there for the next one, a visit that was
+// is not run again, and the run comes to the same end.
 func TestLagSurvivesCrashes(t *testing.T) {
 	for lag := 1; lag <= 3; lag++ {
 		for _, after := range []bool{false, true} {
@@ -220,7 +220,8 @@ func TestLagSurvivesCrashes(t *testing.T) {
 	}
 }
 
-// A store that hangs while a run is ahead of it holds the call up for no longer than the grace period.
+// A store that hangs while a run is ahead of it holds the call up for no longer than the grace
+// period.
 func TestLagHangingAppend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var inner memory.Store
@@ -252,8 +253,8 @@ func slowly(inner checkpoint.Store, took time.Duration) *tampered {
 	}}
 }
 
-// manySided is a graph with all that a run may wait with: items, attempts that fail, effects side by
-// side and one behind the other.
+// manySided is a graph with all that a run may wait with: items, attempts that fail, effects side
+// by side and one behind the other.
 func manySided(t testing.TB, fails *atomic.Bool) *dag.Graph[Tale] {
 	pays := func(name string) func(context.Context, *Tale) error {
 		return func(ctx context.Context, s *Tale) error {
@@ -283,8 +284,8 @@ func manySided(t testing.TB, fails *atomic.Bool) *dag.Graph[Tale] {
 	return frozen(t, b)
 }
 
-// However far a run may be ahead, and whatever is slow, an effect stands in the log behind the nodes that it
-// follows from, and events come in the order of the log, each when it is durable.
+// However far a run may be ahead, and whatever is slow, an effect stands in the log behind the
+// nodes that it follows from, and events come in the order of the log, each when it is durable.
 func TestLagKeepsTheOrder(t *testing.T) {
 	for _, took := range []time.Duration{0, time.Millisecond, 50 * time.Millisecond} {
 		for lag := range 6 {
@@ -371,7 +372,8 @@ func TestLagIsCaughtUpByADrain(t *testing.T) {
 	}
 }
 
-// What was handed over shares no append with what comes behind it if a store could not make them atomic together.
+// What was handed over shares no append with what comes behind it if a store could not make them
+// atomic together.
 func TestLagOfLargeVisits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var inner memory.Store
@@ -408,7 +410,8 @@ func TestLagOfLargeVisits(t *testing.T) {
 	})
 }
 
-// A run that is ahead of the disk writes its snapshots on the way, as any other: what a replay reads does not grow with it.
+// A run that is ahead of the disk writes its snapshots on the way, as any other: what a replay
+// reads does not grow with it.
 func TestLagWritesSnapshotsOnTheWay(t *testing.T) {
 	t.Parallel()
 	var at []int32

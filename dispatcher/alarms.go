@@ -2,8 +2,8 @@ package dispatcher
 
 import "time"
 
-// Alarms are the instants at which what waits may go on. However much waits, nothing is looked through before the first
-// of them has come. A nil one has none.
+// Alarms are the instants at which what waits may go on. However much waits, nothing is looked
+// through before the first of them has come. A nil one has none.
 type alarms[K comparable] struct {
 	at    map[K]time.Time
 	first time.Time // none is earlier

@@ -13,9 +13,10 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// What a run allocates is a promise of docs/performance.md: a further node of a chain its draft and its visit, of
-// pieces that several share, and with a store what the log keeps of it. The limits are a quarter above
-// what was measured; what a node of its own allocates is not in it, for it allocates nothing.
+// What a run allocates is a promise of docs/performance.md: a further node of a chain its draft and
+// its visit, of pieces that several share, and with a store what the log keeps of it. The limits
+// are a quarter above what was measured; what a node of its own allocates is not in it, for it
+// allocates nothing.
 func TestWhatARunAllocates(t *testing.T) { // not parallel: what the process allocates is counted
 	if raced {
 		t.Skip("the race detector allocates as well")
@@ -46,9 +47,10 @@ func TestWhatARunAllocates(t *testing.T) { // not parallel: what the process all
 	}
 }
 
-// To ask, to answer and to go on allocates as much in a long chain as in a short one, and little. The long
-// one has 1 400 entries: its snapshot is behind it, which is due every 64 KiB or some 970 entries, and the next one is
-// far. At 2 000 entries that falls into the start or behind the answer, as the one before it was written by then or not.
+// To ask, to answer and to go on allocates as much in a long chain as in a short one, and little.
+// The long one has 1 400 entries: its snapshot is behind it, which is due every 64 KiB or some 970
+// entries, and the next one is far. At 2 000 entries that falls into the start or behind the
+// answer, as the one before it was written by then or not.
 func TestWhatAnAnswerAllocates(t *testing.T) { // not parallel: what the process allocates is counted
 	if raced {
 		t.Skip("the race detector allocates as well")
@@ -64,8 +66,8 @@ func TestWhatAnAnswerAllocates(t *testing.T) { // not parallel: what the process
 	}
 }
 
-// allocatesAnswered returns the least that answering the question of the last node but one of a chain, and
-// going on to its end, has allocated.
+// allocatesAnswered returns the least that answering the question of the last node but one of a
+// chain, and going on to its end, has allocated.
 func allocatesAnswered(t *testing.T, nodes int) (bytes, pieces float64) {
 	var store memory.Store
 	d := callsDispatcher(t, askChain(t, nodes), &store, dispatcher.Options{})
@@ -112,8 +114,8 @@ func askChain(t *testing.T, nodes int) *dag.Graph[Tale] {
 	return frozen(t, b)
 }
 
-// allocates returns the least that one of several runs of a chain has allocated: what else the process
-// does meanwhile only adds to it.
+// allocates returns the least that one of several runs of a chain has allocated: what else the
+// process does meanwhile only adds to it.
 func allocates(t *testing.T, nodes int, stored bool) (bytes, pieces float64) {
 	var memories memory.Store
 	var store checkpoint.Store

@@ -33,7 +33,8 @@ func (c *core) amend(
 type standing struct {
 	m    *machine
 	head checkpoint.Head
-	// heeds: what is to be said are the cancels that were posted. Else who cancels the run meanwhile is heeded behind it.
+	// heeds: what is to be said are the cancels that were posted. Else who cancels the run
+	// meanwhile is heeded behind it.
 	heeds bool
 	// hurries: who finds the run taken posts instead, and does not wait for the lease.
 	hurries bool
@@ -45,9 +46,9 @@ func (c *core) amending(ctx context.Context, id string, f func(*amendment) error
 	return c.amendingFrom(ctx, id, standing{}, f)
 }
 
-// amendingFrom is amending for who has just looked where the run stands: that is not read again. If it does not
-// stand there any more the error is ErrConflict, and nothing has changed. The zero standing says that
-// nobody has looked.
+// amendingFrom is amending for who has just looked where the run stands: that is not read again. If
+// it does not stand there any more the error is ErrConflict, and nothing has changed. The zero
+// standing says that nobody has looked.
 func (c *core) amendingFrom(ctx context.Context, id string, there standing, f func(*amendment) error) error {
 	if !there.heeds { // else the lease alone decides: what was abandoned may not hold it, and who does heeds them
 		if err := c.stillRunning(id); err != nil {
@@ -144,9 +145,9 @@ func (a *amendment) observed() {
 	}
 }
 
-// tell tells the observer of entries that are durable now, behind entry before. The lease is held still, so nobody
-// who goes on with the run has told of a later one. Of a cancel it tells nothing: RunRested is the end of a
-// call that was at work on the run, and none was.
+// tell tells the observer of entries that are durable now, behind entry before. The lease is held
+// still, so nobody who goes on with the run has told of a later one. Of a cancel it tells nothing:
+// RunRested is the end of a call that was at work on the run, and none was.
 func (a *amendment) tell(said []checkpoint.Entry, before uint64) {
 	if a.told == nil {
 		return

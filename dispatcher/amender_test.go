@@ -16,7 +16,8 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// slowStore is a store whose next append, once it is armed, waits until somebody has asked for the lease in vain.
+// slowStore is a store whose next append, once it is armed, waits until somebody has asked for the
+// lease in vain.
 type slowStore struct {
 	checkpoint.Store
 	armed   atomic.Bool
@@ -65,8 +66,8 @@ func drainable(t *testing.T, drain context.CancelCauseFunc) *dag.Graph[Tale] {
 	return frozen(t, b)
 }
 
-// Whoever says something of a run that nobody is at work on has its lease for a moment. Who is to go on with the run then waits
-// for it, whatever the run's status is.
+// Whoever says something of a run that nobody is at work on has its lease for a moment. Who is to
+// go on with the run then waits for it, whatever the run's status is.
 func TestRunWaitsForAnAmendment(t *testing.T) {
 	calls := map[string]func(ctx context.Context, d *dispatcher.Dispatcher[Tale], id string) error{
 		"answer": func(ctx context.Context, d *dispatcher.Dispatcher[Tale], id string) error {
@@ -154,8 +155,9 @@ func runBeside(
 	}
 }
 
-// An amendment that does not end is waited for, within the grace period, and then named for what it is. A run that somebody is
-// at work on is busy at once. Who can leave a message instead waits for a moment only.
+// An amendment that does not end is waited for, within the grace period, and then named for what it
+// is. A run that somebody is at work on is busy at once. Who can leave a message instead waits for
+// a moment only.
 func TestAmendmentThatDoesNotEnd(t *testing.T) {
 	for owner, want := range map[string]struct {
 		waits time.Duration
@@ -211,8 +213,8 @@ func (s heldStore) Acquire(ctx context.Context, id, owner string) (checkpoint.Le
 	return l, err
 }
 
-// The time that the store takes to say that an amendment has the lease counts: a call whose context is done is told so
-// within the grace period, and leaves nothing behind.
+// The time that the store takes to say that an amendment has the lease counts: a call whose context
+// is done is told so within the grace period, and leaves nothing behind.
 func TestAmendmentThatDoesNotEndInASlowStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var store memory.Store

@@ -12,7 +12,8 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// A giving is one call of Answer, Answers or Skip, or what a call answers that goes on with the run.
+// A giving is one call of Answer, Answers or Skip, or what a call answers that goes on with the
+// run.
 type giving struct {
 	c     *core
 	ctx   context.Context
@@ -81,8 +82,8 @@ type replying struct {
 	pauses bool // it ends one: then a resume may be faster
 }
 
-// said is what the call comes to where the run stands, with those posts, behind what waits to be drained. It is nil if the call has
-// come to its end before.
+// said is what the call comes to where the run stands, with those posts, behind what waits to be
+// drained. It is nil if the call has come to its end before.
 func (g *giving) said(m *machine, posts []checkpoint.Post) (*replying, error) {
 	if g.id != "" && m.seen[givenPrefix+g.id] {
 		return nil, nil
@@ -105,7 +106,8 @@ func (g *giving) said(m *machine, posts []checkpoint.Post) (*replying, error) {
 	return s, nil
 }
 
-// try gives the replies, unless they have to be refused. It reports false if somebody else was faster.
+// try gives the replies, unless they have to be refused. It reports false if somebody else was
+// faster.
 func (g *giving) try() (settled bool, err error) {
 	c, ctx := g.c, g.ctx
 	posts, err := c.store.Posts(ctx, g.run) // before the log: what is drained between is in both
@@ -131,8 +133,9 @@ func (g *giving) try() (settled bool, err error) {
 	return g.post(s, m, head)
 }
 
-// append gives the replies in the call's own append, under the number that a message of theirs would have: of a run that nobody is at work
-// on, and to which nothing was posted. Busy is the error if somebody is; then nothing has happened.
+// append gives the replies in the call's own append, under the number that a message of theirs
+// would have: of a run that nobody is at work on, and to which nothing was posted. Busy is the
+// error if somebody is; then nothing has happened.
 func (g *giving) append(s *replying, m *machine, head checkpoint.Head) (settled bool, err error) {
 	err = g.c.amendingFrom(g.ctx, g.run, standing{m: m, head: head, hurries: true}, func(a *amendment) error {
 		return a.drain(g.ctx, s.claims(m))
@@ -176,9 +179,9 @@ func (g *giving) post(s *replying, m *machine, head checkpoint.Head) (settled bo
 	return g.counts(s, head.Seq, true)
 }
 
-// counts looks whether the log tells, behind an entry, that the replies count, and not those that somebody
-// else has given before under the same number. If it does not tell yet, they do if they were posted. A reply to a
-// pause won't if a resume has ended that first.
+// counts looks whether the log tells, behind an entry, that the replies count, and not those that
+// somebody else has given before under the same number. If it does not tell yet, they do if they
+// were posted. A reply to a pause won't if a resume has ended that first.
 func (g *giving) counts(s *replying, seen uint64, posted bool) (bool, error) {
 	rest := s.Replies
 	for e, err := range g.c.store.Read(g.ctx, g.run, seen+1, 0) {
@@ -201,14 +204,15 @@ func (g *giving) counts(s *replying, seen uint64, posted bool) (bool, error) {
 	return posted, nil
 }
 
-// endsPauses reports whether a resume ends the interrupts before and after visits that nobody has asked about.
+// endsPauses reports whether a resume ends the interrupts before and after visits that nobody has
+// asked about.
 func endsPauses(resumed json.RawMessage) bool {
 	var r checkpoint.Resumption
 	return json.Unmarshal(resumed, &r) == nil && r.Ends
 }
 
-// unknownIfTrimmed makes ErrCommitUnknown of an error of who reads what became of something that was said:
-// whoever has the run has taken it, gone on and trimmed the entries that tell.
+// unknownIfTrimmed makes ErrCommitUnknown of an error of who reads what became of something that
+// was said: whoever has the run has taken it, gone on and trimmed the entries that tell.
 func unknownIfTrimmed(err error) error {
 	if errors.Is(err, checkpoint.ErrTrimmed) {
 		return fmt.Errorf("%w: %w", checkpoint.ErrCommitUnknown, err)
@@ -227,11 +231,12 @@ func (x *reply) counted(e *checkpoint.Entry, a *postedAnswers) bool {
 }
 
 // drain makes what was posted to a run that nobody is at work on entries of it: answers, tags,
-// notes and cancels, in as many appends as that takes. It reports whether mine is an answer that counts. The run stands there; the zero standing says
-// that nobody has looked.
+// notes and cancels, in as many appends as that takes. It reports whether mine is an answer that
+// counts. The run stands there; the zero standing says that nobody has looked.
 //
-// Messages whose ids were drained before, as when two answer at once and one is late, are no reason for an append. They wait
-// for that of who goes on with the run: whoever is refused moves no cursor.
+// Messages whose ids were drained before, as when two answer at once and one is late, are no reason
+// for an append. They wait for that of who goes on with the run: whoever is refused moves no
+// cursor.
 func (c *core) drain(ctx context.Context, id string, mine *posted, there standing) (counted bool, err error) {
 	err = c.amendingFrom(ctx, id, there, func(a *amendment) error {
 		posts, err := c.store.Posts(ctx, id)
@@ -335,12 +340,12 @@ func (g *giving) check(q *queue, x reply) error {
 	return nil
 }
 
-// Answers ends several interrupts of a run at once: all of them, by one durable message, or
-// none. The values are by the ids of the interrupts, as for [Dispatcher.Answer], but for the empty id, which is refused here; interrupts
-// that are not named go on waiting, but for those of a visit that is rejected before it begins:
-// a [Reject] ends all of them, and another answer beside it is ErrNotAwaited. An [*AnswerError]
-// names one that was refused, and no answers at all are refused; then nothing has changed.
-// [Author] says who gives them, and [Because] why.
+// Answers ends several interrupts of a run at once: all of them, by one durable message, or none.
+// The values are by the ids of the interrupts, as for [Dispatcher.Answer], but for the empty id,
+// which is refused here; interrupts that are not named go on waiting, but for those of a visit that
+// is rejected before it begins: a [Reject] ends all of them, and another answer beside it is
+// ErrNotAwaited. An [*AnswerError] names one that was refused, and no answers at all are refused;
+// then nothing has changed. [Author] says who gives them, and [Because] why.
 func (d *Dispatcher[S]) Answers(ctx context.Context, run string, values map[string]any, options ...RunOption) error {
 	c := d.inside()
 	if _, nameless := values[""]; nameless || len(values) == 0 {

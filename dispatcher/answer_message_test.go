@@ -25,8 +25,9 @@ func bills(t *testing.T) *dag.Graph[Tale] {
 	}, dag.Policy{})
 }
 
-// An answer under an id is given once, however often it is sent, whatever the run asks by then, and also if the log that
-// says so was trimmed: so a request that is sent again does not answer the next question.
+// An answer under an id is given once, however often it is sent, whatever the run asks by then, and
+// also if the log that says so was trimmed: so a request that is sent again does not answer the
+// next question.
 func TestAnswerUnderAMessageIsGivenOnce(t *testing.T) {
 	for _, o := range []dispatcher.Options{{}, {Retention: dispatcher.Retention{Last: 1}}} {
 		eachCallsStore(t, func(t *testing.T, store checkpoint.Store, of dispatcher.Options) {
@@ -64,7 +65,8 @@ func TestAnswerUnderAMessageIsGivenOnce(t *testing.T) {
 	}
 }
 
-// Of many who send one answer at once, with different words, one counts, and all are told that it was taken.
+// Of many who send one answer at once, with different words, one counts, and all are told that it
+// was taken.
 func TestAnswersUnderOneMessageAtOnce(t *testing.T) {
 	const many = 8
 	var store memory.Store
@@ -100,8 +102,8 @@ func TestAnswersUnderOneMessageAtOnce(t *testing.T) {
 	}
 }
 
-// Who says what came of an effect says it of that effect, of which it is said once whatever its id: one is refused, and said again
-// without one it is refused as well, once it is in the log.
+// Who says what came of an effect says it of that effect, of which it is said once whatever its id:
+// one is refused, and said again without one it is refused as well, once it is in the log.
 func TestAnswerOfADoubtHasNoMessage(t *testing.T) {
 	var store memory.Store
 	g := effectNode(t, func(ctx context.Context, s *Tale) error {

@@ -10,8 +10,8 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// Who answers has looked where the run stands before the answer is posted. Somebody else may take the
-// post, and go on with the run, before it is drained: the answer counts, and once.
+// Who answers has looked where the run stands before the answer is posted. Somebody else may take
+// the post, and go on with the run, before it is drained: the answer counts, and once.
 func TestAnswerIsTakenBySomebodyElse(t *testing.T) {
 	inner := new(memory.Store)
 	store := &postingStore{Store: inner}
@@ -34,8 +34,8 @@ func TestAnswerIsTakenBySomebodyElse(t *testing.T) {
 	completes(t, r, err)
 }
 
-// If what has become of an answer is gone already when who gave it looks, for the run has gone on and was trimmed, that is
-// not known: nobody is told that the answer did not count.
+// If what has become of an answer is gone already when who gave it looks, for the run has gone on
+// and was trimmed, that is not known: nobody is told that the answer did not count.
 func TestAnswerIsTakenAndTrimmedBySomebodyElse(t *testing.T) {
 	inner := new(memory.Store)
 	store := &postingStore{Store: inner}
@@ -56,8 +56,8 @@ func TestAnswerIsTakenAndTrimmedBySomebodyElse(t *testing.T) {
 	}
 }
 
-// Somebody may change the run between the look and the answer: the answer is drained all the same, and nobody is told
-// any more that the question waits.
+// Somebody may change the run between the look and the answer: the answer is drained all the same,
+// and nobody is told any more that the question waits.
 func TestAnswerBesideAnEditIsDrained(t *testing.T) {
 	inner := new(memory.Store)
 	store := &postingStore{Store: inner}
@@ -84,8 +84,8 @@ func TestAnswerBesideAnEditIsDrained(t *testing.T) {
 	completes(t, r, err)
 }
 
-// A postingStore calls posted once, behind the next post. Until then somebody else has the run for a moment, so that who
-// answers posts.
+// A postingStore calls posted once, behind the next post. Until then somebody else has the run for
+// a moment, so that who answers posts.
 type postingStore struct {
 	checkpoint.Store
 	posted func()
@@ -107,8 +107,9 @@ func (s *postingStore) Post(ctx context.Context, run string, p checkpoint.Post) 
 	return err
 }
 
-// Two answer at once, and one of them is late: it posts under a number that was drained by then. Whoever is
-// refused has changed nothing: the cursor of the other one is good, and what was posted late never counts.
+// Two answer at once, and one of them is late: it posts under a number that was drained by then.
+// Whoever is refused has changed nothing: the cursor of the other one is good, and what was posted
+// late never counts.
 func TestAnswerThatIsLateMovesNoCursor(t *testing.T) {
 	for said, want := range map[string]error{"that": dispatcher.ErrNotAwaited, "this": nil} { // what is said twice is one answer
 		var w witness
@@ -156,8 +157,9 @@ func TestAnswerThatIsLateMovesNoCursor(t *testing.T) {
 	}
 }
 
-// A resume ends what waits before a visit. Who answers that at the same moment, and posts the answer behind what the resume has
-// looked at, is told that it comes too late, also while whoever has the run has not drained it yet.
+// A resume ends what waits before a visit. Who answers that at the same moment, and posts the
+// answer behind what the resume has looked at, is told that it comes too late, also while whoever
+// has the run has not drained it yet.
 func TestAnswerBesideAResumeThatEndsThePause(t *testing.T) {
 	var w witness
 	inner := new(memory.Store)
@@ -192,7 +194,8 @@ func TestAnswerBesideAResumeThatEndsThePause(t *testing.T) {
 	}
 }
 
-// A lateStore tells nothing at the first look of what was posted: that was a moment before. It is no Watcher.
+// A lateStore tells nothing at the first look of what was posted: that was a moment before. It is
+// no Watcher.
 type lateStore struct {
 	checkpoint.Store
 	looked bool

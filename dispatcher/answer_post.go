@@ -13,8 +13,9 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// Answers reach a run in one order, whoever gives them: each has the number behind the last one. It is posted under that, or, where
-// nobody is at work on the run and nothing waits, appended under it.
+// Answers reach a run in one order, whoever gives them: each has the number behind the last one. It
+// is posted under that, or, where nobody is at work on the run and nothing waits, appended under
+// it.
 //
 //  1. A store has one message of a number: of two who post, one has to look again.
 //  2. Who posts a number has seen what stands before it, in the log or among the posts, and
@@ -39,11 +40,13 @@ type postedAnswers struct {
 	By      string  `json:"by,omitempty"`
 	Reason  string  `json:"reason,omitempty"`
 	Message string  `json:"message,omitempty"`
-	// At is when they were given if nobody has given them, by the clock that says when questions expire; else the store says it.
+	// At is when they were given if nobody has given them, by the clock that says when questions
+	// expire; else the store says it.
 	At time.Time `json:"at,omitzero"`
 }
 
-// givenPrefix is what stands, among the ids of what was drained, before the ids under which answers were given.
+// givenPrefix is what stands, among the ids of what was drained, before the ids under which answers
+// were given.
 const givenPrefix = "given:"
 
 // The id of an answer has a number of so many digits at least.
@@ -174,8 +177,8 @@ func (m *machine) queued(posts []checkpoint.Post, mine *posted) *queue {
 	return q
 }
 
-// until returns posts none of whose answers is later than now: those that are, as behind a message from a host whose
-// clock was ahead, were given now, each an instant before the next one.
+// until returns posts none of whose answers is later than now: those that are, as behind a message
+// from a host whose clock was ahead, were given now, each an instant before the next one.
 func until(now time.Time, posts []checkpoint.Post) []checkpoint.Post {
 	ahead := func(p checkpoint.Post) bool { return p.Kind == postAnswer && p.At.After(now) }
 	if !slices.ContainsFunc(posts, ahead) {
@@ -199,8 +202,8 @@ func (q *queue) under(message string) *postedAnswers {
 	return q.said[k]
 }
 
-// ended is with what an interrupt ends, nil if it does not. What was approved before a rejection was
-// approved.
+// ended is with what an interrupt ends, nil if it does not. What was approved before a rejection
+// was approved.
 func (q *queue) ended(interrupt string) *postedAnswers {
 	for _, a := range q.said[q.told:] { // mostly nothing is asked behind the last
 		for _, x := range a.Replies {
@@ -304,8 +307,8 @@ func (p *pending) accepts(x reply) error {
 	return want.Accepts(x.Value)
 }
 
-// fits says why an answer can't be decoded, as far as this process knows. What it has taken already counts: the visit asks
-// again.
+// fits says why an answer can't be decoded, as far as this process knows. What it has taken already
+// counts: the visit asks again.
 func (p *pending) fits(x reply) error {
 	switch {
 	case x.How != checkpoint.AnswerGiven:

@@ -73,8 +73,9 @@ func rejectEnded(t testing.TB, store checkpoint.Store, err error, answered int) 
 	}
 }
 
-// Whoever answers behind the rejection of the same visit is told so, while the run is live and
-// has taken neither; an approval before it counts, and changes nothing. The run goes on, and the call behind that asks again.
+// Whoever answers behind the rejection of the same visit is told so, while the run is live and has
+// taken neither; an approval before it counts, and changes nothing. The run goes on, and the call
+// behind that asks again.
 func TestRejectBesideAnAnswerLive(t *testing.T) {
 	for name, o := range rejectWays() {
 		for _, order := range []string{"reject approve", "reject reject", "approve reject"} {

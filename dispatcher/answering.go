@@ -8,19 +8,23 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// Answering has Run, Resume, Continue and Stream answer an interrupt and go on, in one call that takes the run once: as
-// [Dispatcher.Answer] and the call behind it do. It may be given for several interrupts: then all of the answers count or
-// none does, as those of [Dispatcher.Answers]. [Author], [Because] and [Message] beside it are for the answers. [From] is
-// where the run stands before them: who repeats the call under its Message leaves that out, since it is
-// [ErrStaleCursor] once they count.
+// Answering has Run, Resume, Continue and Stream answer an interrupt and go on, in one call that
+// takes the run once: as [Dispatcher.Answer] and the call behind it do. It may be given for several
+// interrupts: then all of the answers count or none does, as those of [Dispatcher.Answers].
+// [Author], [Because] and [Message] beside it are for the answers. [From] is where the run stands
+// before them: who repeats the call under its Message leaves that out, since it is [ErrStaleCursor]
+// once they count.
 //
 //	res, err := d.Continue(ctx, run, dispatcher.Answering("", true))
 //
-// An [*AnswerError] says why the answers were refused. Then, where another option does not fit the run, and with ErrBusy while
-// somebody is at work on it, nothing has changed and nothing runs. (Answer reaches whoever is at work on it.) Once they count they are answers
-// as any others: what keeps the call from going on behind them, as a [*GraphChangedError] does, does not take
-// them back. So it is with [Manual], which looks behind the answers; and they count although ctx is done. Mostly they become durable with
-// the resume, in one append, so a call that is ErrStuck, or whose store has failed, may have given them or not: Open tells. ErrNotFound if there is no such run, of Run and Stream too.
+// An [*AnswerError] says why the answers were refused. Then, where another option does not fit the
+// run, and with ErrBusy while somebody is at work on it, nothing has changed and nothing runs.
+// (Answer reaches whoever is at work on it.) Once they count they are answers as any others: what
+// keeps the call from going on behind them, as a [*GraphChangedError] does, does not take them
+// back. So it is with [Manual], which looks behind the answers; and they count although ctx is
+// done. Mostly they become durable with the resume, in one append, so a call that is ErrStuck, or
+// whose store has failed, may have given them or not: Open tells. ErrNotFound if there is no such
+// run, of Run and Stream too.
 func Answering(interrupt string, value any) RunOption {
 	return RunOption{answering, func(w *wishes) error {
 		_, twice := w.answers[interrupt]
@@ -50,8 +54,8 @@ func answers(options []RunOption) bool {
 	return slices.ContainsFunc(options, func(o RunOption) bool { return o.name == answering })
 }
 
-// answerFirst gives the answers of the call under its own lease, and returns what else was posted. Options that don't fit
-// the run are refused before.
+// answerFirst gives the answers of the call under its own lease, and returns what else was posted.
+// Options that don't fit the run are refused before.
 func (r *run) answerFirst(posts []checkpoint.Post) ([]checkpoint.Post, early) {
 	w := r.wishes // of this call alone
 	if err := r.admits(w); err != nil {
@@ -92,11 +96,12 @@ func (r *run) answerFirst(posts []checkpoint.Post) ([]checkpoint.Post, early) {
 	}
 }
 
-// shares reports whether the answers are likely to be said in the append of the resume. They are not if OnStart may keep the
-// run from going on behind them, if it comes to another graph first or has questions end, nor if a visit still waits for something else.
+// shares reports whether the answers are likely to be said in the append of the resume. They are
+// not if OnStart may keep the run from going on behind them, if it comes to another graph first or
+// has questions end, nor if a visit still waits for something else.
 //
-// If they can't be said there after all, since somebody has posted under their number or the run can't go on, nothing
-// has happened, and the call begins again: see apart.
+// If they can't be said there after all, since somebody has posted under their number or the run
+// can't go on, nothing has happened, and the call begins again: see apart.
 func (r *run) shares(s *replying) bool {
 	if r.wishes.apart || len(r.wishes.expire) > 0 || r.m.plan != r.c.plan || r.c.opts.Hooks.OnStart != nil {
 		return false
@@ -115,8 +120,9 @@ func (r *run) shares(s *replying) bool {
 	return true
 }
 
-// hearSince hears the first cancel that the log tells of behind an entry, where the run was at rest. That somebody else's context has
-// ended, who went on with the run meanwhile, is none. What was trimmed since tells of none.
+// hearSince hears the first cancel that the log tells of behind an entry, where the run was at
+// rest. That somebody else's context has ended, who went on with the run meanwhile, is none. What
+// was trimmed since tells of none.
 func (r *run) hearSince(seq uint64) error {
 	status := checkpoint.StatusInterrupted
 	for e, err := range r.c.store.Read(r.stored, r.id, seq+1, 0) {
@@ -134,7 +140,8 @@ func (r *run) hearSince(seq uint64) error {
 	return nil
 }
 
-// hearPosted hears the cancels among posts that came since the call has begun, and returns the others.
+// hearPosted hears the cancels among posts that came since the call has begun, and returns the
+// others.
 func (r *run) hearPosted(w *wishes, posts []checkpoint.Post) []checkpoint.Post {
 	return slices.DeleteFunc(posts, func(p checkpoint.Post) bool {
 		if cancels(p) && !slices.Contains(w.knew, p.ID) {
@@ -144,8 +151,10 @@ func (r *run) hearPosted(w *wishes, posts []checkpoint.Post) []checkpoint.Post {
 	})
 }
 
-// lookAgain returns what was posted, when somebody has posted under an id that the call has claimed. Its machine has heard what was not
-// appended. A cancel among the posts is heard: the run rests so behind the answers. If nothing of that id was posted the store has refused the append for nothing.
+// lookAgain returns what was posted, when somebody has posted under an id that the call has
+// claimed. Its machine has heard what was not appended. A cancel among the posts is heard: the run
+// rests so behind the answers. If nothing of that id was posted the store has refused the append
+// for nothing.
 func (r *run) lookAgain(w *wishes, claimed string, refusal error) ([]checkpoint.Post, error) {
 	m, head, err := r.c.machine(r.stored, r.id)
 	if err != nil {
@@ -162,7 +171,8 @@ func (r *run) lookAgain(w *wishes, claimed string, refusal error) ([]checkpoint.
 	return r.drainBefore(r.hearPosted(w, posts))
 }
 
-// refused reports whether a call returns err since its answers were refused: then it has changed nothing.
+// refused reports whether a call returns err since its answers were refused: then it has changed
+// nothing.
 func refused(err error) bool {
 	_, is := err.(*AnswerError)
 	return is

@@ -15,7 +15,8 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// halves are answers to what asks0 of askSeveral waits for, as options of a call, and to what asks1 does.
+// halves are answers to what asks0 of askSeveral waits for, as options of a call, and to what asks1
+// does.
 func halves(res *dispatcher.Result[Tale]) (first []dispatcher.RunOption, second map[string]any) {
 	second = map[string]any{}
 	for _, i := range res.Interrupts {
@@ -44,7 +45,8 @@ func askedTwo(t *testing.T, store checkpoint.Store) (*dag.Graph[Tale], *dispatch
 	return g, d, first, second
 }
 
-// Who watches a call that has to begin again, since somebody has posted under its number, sees one call.
+// Who watches a call that has to begin again, since somebody has posted under its number, sees one
+// call.
 func TestAnsweringAgainIsOneCall(t *testing.T) {
 	var inner memory.Store
 	var w witness
@@ -103,8 +105,8 @@ func TestAnsweringAgainIsOneCall(t *testing.T) {
 	w.expect(t, "works", "asks0", "asks1", "asks0", "asks1", "last")
 }
 
-// A call that has to begin again goes on from where it was told to, or not at all: what another one has made of the run
-// meanwhile is not what it answers.
+// A call that has to begin again goes on from where it was told to, or not at all: what another one
+// has made of the run meanwhile is not what it answers.
 func TestAnsweringAgainKeepsFrom(t *testing.T) {
 	var inner memory.Store
 	b := dag.New[Tale]("asks")
@@ -142,14 +144,16 @@ func TestAnsweringAgainKeepsFrom(t *testing.T) {
 	}
 }
 
-// Who cancels a run whose call has to begin again has cancelled that call. Its answers count. So it is with a store that can't tell of posts.
+// Who cancels a run whose call has to begin again has cancelled that call. Its answers count. So it
+// is with a store that can't tell of posts.
 func TestAnsweringAgainHearsACancel(t *testing.T) {
 	for name, store := range map[string]checkpoint.Store{"a Watcher": new(memory.Store), "none": struct{ checkpoint.Store }{new(memory.Store)}} {
 		t.Run(name, func(t *testing.T) { answersAgainCancelled(t, store, dispatcher.Hooks{}, false) })
 	}
 }
 
-// It is heard too where the answers have an append of their own from the beginning, and of a run that was cancelled before.
+// It is heard too where the answers have an append of their own from the beginning, and of a run
+// that was cancelled before.
 func TestAnsweringHearsACancelBesideAnAnswer(t *testing.T) {
 	for name, h := range map[string]dispatcher.Hooks{
 		"apart":              {OnStart: func(context.Context, dispatcher.Start) error { return nil }},
@@ -164,7 +168,8 @@ func TestAnsweringHearsACancelBesideAnAnswer(t *testing.T) {
 	}
 }
 
-// That somebody else's context ends, who went on with the run meanwhile, cancels no call that begins again.
+// That somebody else's context ends, who went on with the run meanwhile, cancels no call that
+// begins again.
 func TestAnsweringAgainBesideAnotherCallThatIsCancelled(t *testing.T) {
 	res, err := answersAgainBeside(t, func(ctx context.Context, d *dispatcher.Dispatcher[Tale]) {
 		c, stop := context.WithCancel(ctx)
@@ -176,7 +181,8 @@ func TestAnsweringAgainBesideAnotherCallThatIsCancelled(t *testing.T) {
 	completes(t, res, err)
 }
 
-// Who cancels the run by its id where the call has let go of it, to begin again, has cancelled that call.
+// Who cancels the run by its id where the call has let go of it, to begin again, has cancelled that
+// call.
 func TestAnsweringAgainBehindACancel(t *testing.T) {
 	res, err := answersAgainBeside(t, func(ctx context.Context, d *dispatcher.Dispatcher[Tale]) {
 		if err := d.Cancel(ctx, run, errWeather, dispatcher.Author("Ada")); err != nil {
@@ -190,7 +196,8 @@ func TestAnsweringAgainBehindACancel(t *testing.T) {
 	}
 }
 
-// A cancel that waited when the call began, of a run that was cancelled by then, was of an earlier call.
+// A cancel that waited when the call began, of a run that was cancelled by then, was of an earlier
+// call.
 func TestAnsweringAgainBehindACancelOfAnEarlierCall(t *testing.T) {
 	var inner memory.Store
 	res, err := answersAgainOver(t, &inner, func(ctx context.Context, d *dispatcher.Dispatcher[Tale]) {
@@ -205,13 +212,15 @@ func TestAnsweringAgainBehindACancelOfAnEarlierCall(t *testing.T) {
 	nothingIsPosted(t, &inner)
 }
 
-// answersAgainBeside has a call answer that begins again, and does something when it is about to take the run once more.
+// answersAgainBeside has a call answer that begins again, and does something when it is about to
+// take the run once more.
 func answersAgainBeside(t *testing.T, do func(context.Context, *dispatcher.Dispatcher[Tale])) (*dispatcher.Result[Tale], error) {
 	t.Helper()
 	return answersAgainOver(t, new(memory.Store), nil, do)
 }
 
-// answersAgainOver is answersAgainBeside over a store, with what is done before the call. Either may be nil.
+// answersAgainOver is answersAgainBeside over a store, with what is done before the call. Either
+// may be nil.
 func answersAgainOver(t *testing.T, inner checkpoint.Store, before, do func(context.Context, *dispatcher.Dispatcher[Tale])) (*dispatcher.Result[Tale], error) {
 	t.Helper()
 	g, d, first, second := askedTwo(t, inner)
@@ -265,8 +274,8 @@ func answersAgainCancelled(t *testing.T, inner checkpoint.Store, h dispatcher.Ho
 	completes(t, res, err)
 }
 
-// A question that expires while the answers of a call are on their way to the log takes no number before them: whoever answers
-// meanwhile, and is told that it counts, is told the truth.
+// A question that expires while the answers of a call are on their way to the log takes no number
+// before them: whoever answers meanwhile, and is told that it counts, is told the truth.
 func TestAnsweringBesideAQuestionThatExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var store memory.Store
@@ -305,7 +314,8 @@ func TestAnsweringBesideAQuestionThatExpires(t *testing.T) {
 	})
 }
 
-// A call that begins again and is not cancelled has all the time in the world, and a whole grace period when it is cancelled later.
+// A call that begins again and is not cancelled has all the time in the world, and a whole grace
+// period when it is cancelled later.
 func TestAnsweringAgainHasItsGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var inner memory.Store
@@ -392,8 +402,8 @@ func answersAgainWithinGrace(t *testing.T, late time.Duration) {
 	})
 }
 
-// Whatever somebody else does at whichever call of the store, answers that a call was told to have given count once, those that were
-// refused not at all, and the run can be brought to its end.
+// Whatever somebody else does at whichever call of the store, answers that a call was told to have
+// given count once, those that were refused not at all, and the run can be brought to its end.
 func TestAnsweringBesideAnythingAtEveryCall(t *testing.T) {
 	t.Parallel()
 	others := map[string]func(context.Context, *dispatcher.Dispatcher[Tale], map[string]any) error{

@@ -16,7 +16,8 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// A question that has its answer keeps it, though the call that gives it says that its time is over.
+// A question that has its answer keeps it, though the call that gives it says that its time is
+// over.
 func TestAnsweringBesideExpire(t *testing.T) {
 	var store memory.Store
 	b := dag.New[Tale]("asks")
@@ -36,7 +37,8 @@ func TestAnsweringBesideExpire(t *testing.T) {
 	}
 }
 
-// Who cancels a run at rest is heard, though somebody answers in the call that goes on, and has to look again for what a third one has posted.
+// Who cancels a run at rest is heard, though somebody answers in the call that goes on, and has to
+// look again for what a third one has posted.
 func TestAnsweringBesideACancelAndAnAnswer(t *testing.T) {
 	var inner memory.Store
 	d, id := waiting(t, &inner, 3)
@@ -97,8 +99,8 @@ func TestAnsweringOverAnAppendThatHangs(t *testing.T) {
 	})
 }
 
-// An Answer of whose append nobody knows the outcome is given again: it counts, or was in the log and is refused; under a
-// Message it is one answer in either case.
+// An Answer of whose append nobody knows the outcome is given again: it counts, or was in the log
+// and is refused; under a Message it is one answer in either case.
 func TestAnswerGivenAgainBehindAnUnknownAppend(t *testing.T) {
 	for _, fault := range []memory.Fault{memory.Vanished, memory.Applied} {
 		for _, named := range []bool{false, true} {
@@ -163,7 +165,8 @@ func (a *awkward) UnmarshalJSON(raw []byte) error {
 	return decoding(string(raw))
 }
 
-// Code that decodes an answer may break or end its goroutine: the call says so, nothing has changed, and the process lives.
+// Code that decodes an answer may break or end its goroutine: the call says so, nothing has
+// changed, and the process lives.
 func TestAnsweringWhatCantBeDecoded(t *testing.T) {
 	for name, c := range map[string]struct {
 		breaks func()

@@ -42,7 +42,8 @@ func TestAnsweringIsOneAppendWithTheResume(t *testing.T) {
 	sameMachine(t, d, run)
 }
 
-// A conflict behind the append of the answers is that of a call that has begun: it does not begin again.
+// A conflict behind the append of the answers is that of a call that has begun: it does not begin
+// again.
 func TestAConflictBehindTheAnswersEndsTheCall(t *testing.T) {
 	var inner memory.Store
 	made := map[string]int{}
@@ -129,8 +130,8 @@ func TestAnswerCountsThoughTheCallCantGoOn(t *testing.T) {
 	}
 }
 
-// Of two questions of a visit one is answered: it counts, the run waits for the other one, and the call takes it once. Who answers both is
-// done with one append.
+// Of two questions of a visit one is answered: it counts, the run waits for the other one, and the
+// call takes it once. Who answers both is done with one append.
 func TestAnsweringTwoQuestionsOfAVisit(t *testing.T) {
 	var inner memory.Store
 	var appends [][]checkpoint.Kind

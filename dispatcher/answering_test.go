@@ -48,8 +48,8 @@ func TestAnswerIsOneAppend(t *testing.T) {
 	completes(t, r, err)
 }
 
-// Whatever somebody else does between the look of who answers and his append, the answer counts once, and who is told that his does is
-// told the truth: two of one call are one.
+// Whatever somebody else does between the look of who answers and his append, the answer counts
+// once, and who is told that his does is told the truth: two of one call are one.
 func TestAnswerBesideOthersCountsOnce(t *testing.T) {
 	yes := func(ctx context.Context, other *dispatcher.Dispatcher[Tale], id string) error {
 		return other.Answer(ctx, run, id, true, dispatcher.Author("Ada"))
@@ -114,8 +114,8 @@ func TestAnswerBesideOthersCountsOnce(t *testing.T) {
 	}
 }
 
-// Somebody posts an answer, and is told that it counts, when who has the lease is about to append his own: that is
-// refused, by Answer as by Answering.
+// Somebody posts an answer, and is told that it counts, when who has the lease is about to append
+// his own: that is refused, by Answer as by Answering.
 func TestAnswerThatWasPostedComesBeforeOneUnderTheLease(t *testing.T) {
 	for name, calls := range map[string]func(context.Context, *dispatcher.Dispatcher[Tale], string) error{
 		"Answer": func(ctx context.Context, d *dispatcher.Dispatcher[Tale], id string) error {
@@ -146,7 +146,8 @@ func TestAnswerThatWasPostedComesBeforeOneUnderTheLease(t *testing.T) {
 	}
 }
 
-// One call answers and goes on: it takes the run once, and the log says what an Answer and the call behind it would have said.
+// One call answers and goes on: it takes the run once, and the log says what an Answer and the call
+// behind it would have said.
 func TestAnsweringGoesOn(t *testing.T) {
 	for name, calls := range map[string]func(context.Context, *dispatcher.Dispatcher[Tale], dispatcher.RunOption, ...dispatcher.RunOption) error{
 		"Run": func(ctx context.Context, d *dispatcher.Dispatcher[Tale], o dispatcher.RunOption, more ...dispatcher.RunOption) error {
@@ -203,7 +204,8 @@ func TestAnsweringGoesOn(t *testing.T) {
 	}
 }
 
-// Answers that are refused, options that don't fit and a run that somebody has: nothing has changed, and nothing runs.
+// Answers that are refused, options that don't fit and a run that somebody has: nothing has
+// changed, and nothing runs.
 func TestAnsweringRefused(t *testing.T) {
 	var inner memory.Store
 	d, id := waiting(t, &inner, 3)
@@ -278,7 +280,8 @@ func TestAnsweringRefused(t *testing.T) {
 	if err != nil || r.Status != checkpoint.StatusCompleted {
 		t.Errorf("the run is %s, %v", r.Status, err)
 	}
-	// The same message again changes nothing, and another answer is refused, though the run is completed.
+	// The same message again changes nothing, and another answer is refused, though the run is
+	// completed.
 	if _, err = d.Run(t.Context(), run, nil, dispatcher.Answering(id, true), dispatcher.Message("once")); err != nil {
 		t.Errorf("the same message again: %v", err)
 	}
@@ -289,7 +292,8 @@ func TestAnsweringRefused(t *testing.T) {
 	refused(t, err, dispatcher.ErrNotAwaited)
 }
 
-// Whenever somebody else answers while Answering or Answer is at work, one answer counts, and whoever was told nil gave it.
+// Whenever somebody else answers while Answering or Answer is at work, one answer counts, and
+// whoever was told nil gave it.
 func TestAnsweringBesideAnAnswerAtEveryCall(t *testing.T) {
 	for name, calls := range map[string]func(context.Context, *dispatcher.Dispatcher[Tale], string) error{
 		"Answer": func(ctx context.Context, d *dispatcher.Dispatcher[Tale], id string) error {
@@ -333,8 +337,8 @@ func TestAnsweringBesideAnAnswerAtEveryCall(t *testing.T) {
 	}
 }
 
-// Whichever write of the call fails, with what outcome, the answer counts once or not at all, and the run can be brought to its
-// end.
+// Whichever write of the call fails, with what outcome, the answer counts once or not at all, and
+// the run can be brought to its end.
 func TestAnsweringSurvivesFailures(t *testing.T) {
 	for _, fault := range []memory.Fault{memory.Full, memory.Vanished, memory.Applied} {
 		for n, hit := 1, true; hit; n++ {

@@ -72,8 +72,9 @@ func (s source) impure(n ast.Node) string {
 	return ""
 }
 
-// goStatements is how many goroutines each file begins: by a go statement, or by AfterFunc or Go of what else begins them.
-// A new one is a decision: who waits for it, and what ends it, is written beside it.
+// goStatements is how many goroutines each file begins: by a go statement, or by AfterFunc or Go of
+// what else begins them. A new one is a decision: who waits for it, and what ends it, is written
+// beside it.
 var goStatements = map[string]int{
 	"checkpoint/ahead.go":              1, // reads a long log
 	"checkpoint/keep.go":               2, // renews a lease, and the timer of its end
@@ -97,8 +98,9 @@ var goStatements = map[string]int{
 	"supervisor/ticket.go":             2, // a run at work, and who follows one whose observer ended its goroutine
 }
 
-// begins reports whether n begins a goroutine: a go statement, or, but in a program, with which they end, a call of
-// context.AfterFunc, time.AfterFunc, or the Go of a sync.WaitGroup, an errgroup or the like.
+// begins reports whether n begins a goroutine: a go statement, or, but in a program, with which
+// they end, a call of context.AfterFunc, time.AfterFunc, or the Go of a sync.WaitGroup, an errgroup
+// or the like.
 func begins(n ast.Node, program bool) bool {
 	if _, ok := n.(*ast.GoStmt); ok {
 		return true

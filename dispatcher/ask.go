@@ -77,7 +77,8 @@ func (v *visit) Ended(call dag.AskCall) bool {
 	return a != nil && a.to(&call)
 }
 
-// subject tells apart what questions want, and what they are about, by themselves if they don't say: two digests.
+// subject tells apart what questions want, and what they are about, by themselves if they don't
+// say: two digests.
 func subject(about, question, want json.RawMessage) string {
 	if len(about) == 0 {
 		about = question
@@ -90,9 +91,11 @@ func digestOf(data []byte) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// to reports whether it is an answer to that question: the visit may run again with another state, or in another program, and
-// nobody has answered what it asks then; or who gave it did not know what can be decoded. Of a question that did not say what it is about, and does, nobody knows whether it
-// is about the same: then what it wants decides, as it did before questions could say so.
+// to reports whether it is an answer to that question: the visit may run again with another state,
+// or in another program, and nobody has answered what it asks then; or who gave it did not know
+// what can be decoded. Of a question that did not say what it is about, and does, nobody knows
+// whether it is about the same: then what it wants decides, as it did before questions could say
+// so.
 func (a *heard) to(call *dag.AskCall) bool {
 	if a.How == checkpoint.AnswerGiven && call.Fits != nil && call.Fits(a.Value) != nil {
 		return false
@@ -104,7 +107,8 @@ func (a *heard) to(call *dag.AskCall) bool {
 	return len(call.About) > 0 && !a.About && strings.HasPrefix(a.To, digestOf(want)+" ")
 }
 
-// asked is the question as the attempt has asked it before, nil if it has not. Another one under the same key is refused.
+// asked is the question as the attempt has asked it before, nil if it has not. Another one under
+// the same key is refused.
 func (v *visit) asked(ask *question) (*question, error) {
 	did := v.does()
 	for {
@@ -120,8 +124,8 @@ func (v *visit) asked(ask *question) (*question, error) {
 	}
 }
 
-// put adds to what the visit waits for, once if a node tries an effect again that is asked about. It refuses what would be
-// more than a visit may ask at once.
+// put adds to what the visit waits for, once if a node tries an effect again that is asked about.
+// It refuses what would be more than a visit may ask at once.
 func (v *visit) put(ask *question) error {
 	own := textBytes(ask.Key) + len(ask.Question) + len(ask.Default) + len(ask.About) + entryOverhead
 	if e := ask.effect; e != nil {
@@ -158,8 +162,8 @@ func (q *question) same(p *question) bool {
 	return q.Key == p.Key && (q.effect == nil) == (p.effect == nil) && (q.effect == nil || q.effect.Kind == p.effect.Kind)
 }
 
-// waits reports whether q and those before it hold a question about an effect already. Of a doubt the first one tells most:
-// with what error the effect ended.
+// waits reports whether q and those before it hold a question about an effect already. Of a doubt
+// the first one tells most: with what error the effect ended.
 func (q *question) waits(about *question) bool {
 	for about.effect != nil && q != nil && !q.same(about) {
 		q = q.before
@@ -168,7 +172,8 @@ func (q *question) waits(about *question) bool {
 		(about.effect.Kind == kindDoubt || bytes.Equal(q.effect.Question, about.effect.Question))
 }
 
-// doubts reports whether q or one before it is about an effect in doubt: then the visit waits however the attempt has ended.
+// doubts reports whether q or one before it is about an effect in doubt: then the visit waits
+// however the attempt has ended.
 func (q *question) doubts() bool {
 	for q != nil && (q.effect == nil || q.effect.Kind != kindDoubt) {
 		q = q.before
@@ -302,8 +307,8 @@ func (r *run) overdue() (over []*pending) {
 
 // expire ends the questions whose time is over, as a person would: it posts what they come to,
 // under the next number. So the answer that somebody may give at the same moment either stands
-// before it, and counts, or is refused. Those whose defaults are too large for one message end with the next one. It reports
-// whether the caller still owns the run.
+// before it, and counts, or is refused. Those whose defaults are too large for one message end with
+// the next one. It reports whether the caller still owns the run.
 func (r *run) expire(h *tenure) bool {
 	if r.halting {
 		return true

@@ -13,7 +13,8 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// movedFromAhead moves the run to another store, from a host whose clock was days ahead when input was queued there.
+// movedFromAhead moves the run to another store, from a host whose clock was days ahead when input
+// was queued there.
 func movedFromAhead(t *testing.T, from *memory.Store, to interface {
 	checkpoint.Store
 	checkpoint.Archiver
@@ -35,8 +36,8 @@ func movedFromAhead(t *testing.T, from *memory.Store, to interface {
 	}
 }
 
-// Nobody has answered later than it is, though input is queued that came from a host whose clock was ahead; and answers that
-// are taken together keep the order in which they were given.
+// Nobody has answered later than it is, though input is queued that came from a host whose clock
+// was ahead; and answers that are taken together keep the order in which they were given.
 func TestAnswersBehindInputFromAhead(t *testing.T) {
 	for name, to := range map[string]interface {
 		checkpoint.Store

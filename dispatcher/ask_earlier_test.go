@@ -8,8 +8,8 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// Answers that a snapshot of an earlier version holds have no numbers: they stand in the order of their instants, as they did, and
-// before those that came since.
+// Answers that a snapshot of an earlier version holds have no numbers: they stand in the order of
+// their instants, as they did, and before those that came since.
 func TestAnswersOfAnEarlierSnapshotStandFirst(t *testing.T) {
 	at := time.Now()
 	answers := map[string]*heard{}

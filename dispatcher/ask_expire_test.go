@@ -237,8 +237,8 @@ func TestAskAnswerBesideExpiry(t *testing.T) {
 	}
 }
 
-// Whenever somebody ends the question with Expire while another process answers it, or the other way round, one of the two counts, and
-// who answers is told which.
+// Whenever somebody ends the question with Expire while another process answers it, or the other
+// way round, one of the two counts, and who answers is told which.
 func TestAskAnswerBesideExpireAtEveryCall(t *testing.T) {
 	for _, expireFirst := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -441,8 +441,8 @@ func TestAskExpiryOverARestart(t *testing.T) {
 	}
 }
 
-// When a question ended that nobody has answered says the clock that Options.Now gives, as it says until when it waits: also when
-// that clock has jumped over its end.
+// When a question ended that nobody has answered says the clock that Options.Now gives, as it says
+// until when it waits: also when that clock has jumped over its end.
 func TestAskExpiryIsByTheGivenClock(t *testing.T) {
 	var jump atomic.Int64
 	jump.Store(int64(-10 * 365 * 24 * time.Hour))

@@ -13,8 +13,8 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// A node is told which of its questions have ended, in the order of their ends; and Continue goes on
-// only from where the run stood, if it is told so.
+// A node is told which of its questions have ended, in the order of their ends; and Continue goes
+// on only from where the run stood, if it is told so.
 func TestAnswersInTheirOrder(t *testing.T) {
 	var told []string
 	b := dag.New[Tale]("order")
@@ -65,7 +65,8 @@ func TestAnswersInTheirOrder(t *testing.T) {
 	}
 }
 
-// What was answered at once ended at once: a node is told of it in the order of the keys, and so in every attempt.
+// What was answered at once ended at once: a node is told of it in the order of the keys, and so in
+// every attempt.
 func TestAnswersGivenAtOnceAreInOrder(t *testing.T) {
 	t.Parallel()
 	keys := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
@@ -100,8 +101,8 @@ func TestAnswersGivenAtOnceAreInOrder(t *testing.T) {
 	}
 }
 
-// What was answered at one instant, as by a clock that stands or was set back, was answered in the order in which the answers came:
-// a node is told of it so, in every process.
+// What was answered at one instant, as by a clock that stands or was set back, was answered in the
+// order in which the answers came: a node is told of it so, in every process.
 func TestAnswersOfOneInstantAreInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []string

@@ -33,8 +33,8 @@ func mayPay[A any](t *testing.T, words string, options func(s *Tale) []dag.AskOp
 
 func noOptions(*Tale) []dag.AskOption { return nil }
 
-// An answer is for what was asked. Where the visit asks something else by the time that it runs again nobody has
-// answered that: it is asked, and not done with the answer to another question.
+// An answer is for what was asked. Where the visit asks something else by the time that it runs
+// again nobody has answered that: it is asked, and not done with the answer to another question.
 func TestAskAnswerIsForItsQuestion(t *testing.T) {
 	about := func(s *Tale) []dag.AskOption { return []dag.AskOption{dag.About(s.Word.Get())} }
 	anyway := func(*Tale) []dag.AskOption { return []dag.AskOption{dag.About(nil)} }
@@ -102,8 +102,8 @@ func TestAskAnswerIsForItsQuestion(t *testing.T) {
 	}
 }
 
-// A question that waits stays what it was in a program that wants another type. It needs no answer to bring the other one:
-// to skip it is enough, and does not skip that.
+// A question that waits stays what it was in a program that wants another type. It needs no answer
+// to bring the other one: to skip it is enough, and does not skip that.
 func TestAskThatWaitsStaysWhatItWas(t *testing.T) {
 	var store memory.Store
 	d := process(t, mayPay[bool](t, "pay ", noOptions), &store, dispatcher.Options{})
@@ -163,7 +163,8 @@ func TestAskOtherQuestionInOneAttempt(t *testing.T) {
 	}
 }
 
-// An attempt that asks something else is not told who answered what was asked before under the key. Until it asks nobody knows that.
+// An attempt that asks something else is not told who answered what was asked before under the key.
+// Until it asks nobody knows that.
 func TestReplyIsToWhatIsAsked(t *testing.T) {
 	words := "this?"
 	told, listed, before := true, 1, 0

@@ -45,8 +45,8 @@ func whichOne[A any](t *testing.T, w *witness, options ...dag.AskOption) *dag.Gr
 	return frozen(t, b)
 }
 
-// What a type with its own unmarshaller can't decode is refused when it is given, by whoever knows the type: for those of
-// the standard library that is everybody.
+// What a type with its own unmarshaller can't decode is refused when it is given, by whoever knows
+// the type: for those of the standard library that is everybody.
 func TestAskRefusesWhatCanNotBeDecoded(t *testing.T) {
 	t.Run("color", func(t *testing.T) {
 		refusesAnswers[color](t, false, []any{"green", "grey", 4, ""}, "red")
@@ -87,8 +87,8 @@ func refusesAnswers[A any](t *testing.T, elsewhere bool, wrong []any, right any,
 	w.expect(t, "a", "beside")
 }
 
-// Who has never asked takes any JSON for a type that he does not know. If it can't be decoded it is no answer: it is asked
-// for again, and nothing has to be taken back.
+// Who has never asked takes any JSON for a type that he does not know. If it can't be decoded it is
+// no answer: it is asked for again, and nothing has to be taken back.
 func TestAskAgainForWhatCanNotBeDecoded(t *testing.T) {
 	var w witness
 	var store memory.Store
@@ -127,8 +127,8 @@ func TestAskDefaultHasToBeDecoded(t *testing.T) {
 	}
 }
 
-// A message that an earlier version took, of a type that is looked at more closely now, was acknowledged: it is drained with all
-// that it says, and what can't be decoded is asked for again.
+// A message that an earlier version took, of a type that is looked at more closely now, was
+// acknowledged: it is drained with all that it says, and what can't be decoded is asked for again.
 func TestAskAgainForWhatAnEarlierVersionTook(t *testing.T) {
 	var store memory.Store
 	b := dag.New[Tale]("line")

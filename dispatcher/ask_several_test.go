@@ -270,8 +270,9 @@ func TestAskOptionsRefused(t *testing.T) {
 	}
 }
 
-// Policy.Retry says which errors are worth another attempt. One that was returned because a question has no answer is none of
-// them, so that what Retry makes of it, here a panic, is not the visit's end.
+// Policy.Retry says which errors are worth another attempt. One that was returned because a
+// question has no answer is none of them, so that what Retry makes of it, here a panic, is not the
+// visit's end.
 func TestARetryIsNotAskedAboutAQuestion(t *testing.T) {
 	t.Parallel()
 	b := dag.New[Tale]("tale")
@@ -296,7 +297,8 @@ func TestAPanicBehindAQuestionFails(t *testing.T) {
 	rests(t, res, err, checkpoint.StatusFailed, "ask")
 }
 
-// A question that is too large is refused each time that an attempt asks it: the visit waits for nothing.
+// A question that is too large is refused each time that an attempt asks it: the visit waits for
+// nothing.
 func TestAQuestionThatIsRefusedStaysSo(t *testing.T) {
 	b := dag.New[Tale]("large")
 	dag.Step(b, "asks", func(ctx context.Context, _ *Tale) error {

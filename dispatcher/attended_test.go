@@ -25,8 +25,8 @@ func (s *attending) Append(ctx context.Context, l checkpoint.Lease, after checkp
 	return s.Store.Append(ctx, l, after, entries)
 }
 
-// A run's appends are given up by its call, so the store need not look at their context. A Cancel of a run at rest is the
-// caller's own append, and has to return in time by itself.
+// A run's appends are given up by its call, so the store need not look at their context. A Cancel
+// of a run at rest is the caller's own append, and has to return in time by itself.
 func TestOnlyAppendsOfARunAreAttended(t *testing.T) {
 	type cells struct{ Sum state.Sum[int] }
 	b := dag.New[cells]("attended")

@@ -2,8 +2,8 @@ package dispatcher
 
 import "fmt"
 
-// Author says who does it: who answers, edits, tags, resolves, cancels, goes back. The name is kept in
-// the entry that the call leads to. It has 1 to 1024 bytes of UTF-8 without control characters.
+// Author says who does it: who answers, edits, tags, resolves, cancels, goes back. The name is kept
+// in the entry that the call leads to. It has 1 to 1024 bytes of UTF-8 without control characters.
 // It is for calls that change a run and run nothing, and beside [Answering].
 func Author(name string) RunOption {
 	return RunOption{"Author", func(w *wishes) error {
@@ -18,11 +18,11 @@ func Author(name string) RunOption {
 	}}
 }
 
-// Because says why somebody answers: why an approval was given, or was not. It is kept in the
-// entry beside the [Author], and told by its event, by Open of an effect, and by the failure that a
-// rejection leads to. It has 1 to 1024 bytes of UTF-8 without control characters. It is for
-// Answer, Answers and Skip, and beside [Answering]; a [Resolution] has a reason of its own, and so have EditOptions,
-// ForkOptions and RewindOptions.
+// Because says why somebody answers: why an approval was given, or was not. It is kept in the entry
+// beside the [Author], and told by its event, by Open of an effect, and by the failure that a
+// rejection leads to. It has 1 to 1024 bytes of UTF-8 without control characters. It is for Answer,
+// Answers and Skip, and beside [Answering]; a [Resolution] has a reason of its own, and so have
+// EditOptions, ForkOptions and RewindOptions.
 func Because(reason string) RunOption {
 	return RunOption{"Because", func(w *wishes) error {
 		if reason == "" {

@@ -12,8 +12,8 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// besideAnew has f look at a run of eight nodes that is deleted before the n-th call of the store, and begun anew, a while later, with
-// other input and so many nodes. It does so for every n.
+// besideAnew has f look at a run of eight nodes that is deleted before the n-th call of the store,
+// and begun anew, a while later, with other input and so many nodes. It does so for every n.
 func besideAnew(t *testing.T, later time.Duration, nodes int, f func(t *testing.T, d *dispatcher.Dispatcher[Tale], n int)) {
 	synctest.Test(t, func(t *testing.T) {
 		graph := func(n int) *dag.Graph[Tale] { return eventsLine(slices.Repeat([]part{nothing[Tale]}, n)...)(t) }
@@ -39,8 +39,8 @@ func besideAnew(t *testing.T, later time.Duration, nodes int, f func(t *testing.
 	})
 }
 
-// Events of a run that is deleted, and begun anew, while its log is read end with ErrNotFound: the other one's entries are not waited for, and
-// not told.
+// Events of a run that is deleted, and begun anew, while its log is read end with ErrNotFound: the
+// other one's entries are not waited for, and not told.
 func TestEventsOfARunThatIsBegunAnew(t *testing.T) {
 	for _, nodes := range []int{2, 8, 9} {
 		for _, later := range []time.Duration{0, time.Millisecond} {
@@ -65,8 +65,8 @@ func TestEventsOfARunThatIsBegunAnew(t *testing.T) {
 	}
 }
 
-// State, and Open, of a run that is deleted and begun anew meanwhile tell of one of the two, and not of the state of one beside the head of the
-// other.
+// State, and Open, of a run that is deleted and begun anew meanwhile tell of one of the two, and
+// not of the state of one beside the head of the other.
 func TestStateOfARunThatIsBegunAnew(t *testing.T) {
 	for _, nodes := range []int{2, 9} {
 		heads := map[string]uint64{}

@@ -25,7 +25,8 @@ func happensAt(s *memory.Faulty, n int, what func(s *memory.Store)) {
 	s.Fail = func(context.Context, memory.Write) memory.Fault { tick(); return memory.None }
 }
 
-// besideLine is a line of nodes, of which the second has an effect and the last asks, again in each turn.
+// besideLine is a line of nodes, of which the second has an effect and the last asks, again in each
+// turn.
 func besideLine(t *testing.T) *dag.Graph[Tale] {
 	b := dag.New[Tale]("line")
 	first := dag.Step(b, "first", nothing[Tale])
@@ -122,8 +123,9 @@ var besideCalls = map[string]func(ctx context.Context, d *dispatcher.Dispatcher[
 	},
 }
 
-// A call that looks at a run which is trimmed meanwhile, be it a fork, or one that goes on before that, tells of the run as it is
-// then; of one that is deleted it is ErrNotFound. None of them takes it for damaged.
+// A call that looks at a run which is trimmed meanwhile, be it a fork, or one that goes on before
+// that, tells of the run as it is then; of one that is deleted it is ErrNotFound. None of them
+// takes it for damaged.
 func TestLooksBesideATrim(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, looksBesideATrim) // a store that is asked for the lease that its caller has takes its time
@@ -201,7 +203,8 @@ func looksBesideATrim(t *testing.T) {
 	}
 }
 
-// A base that is not in the store is damage, and an entry that was trimmed before is not there: nobody looks again without end.
+// A base that is not in the store is damage, and an entry that was trimmed before is not there:
+// nobody looks again without end.
 func TestLooksAtWhatIsGone(t *testing.T) {
 	t.Parallel()
 	g := besideLine(t)

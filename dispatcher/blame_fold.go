@@ -44,8 +44,8 @@ func (t touches) copied() touches {
 	return next
 }
 
-// add adds later writes. Whoever wrote what was trimmed is one writer, of a frame's state and of what
-// is merged into it.
+// add adds later writes. Whoever wrote what was trimmed is one writer, of a frame's state and of
+// what is merged into it.
 func (t touches) add(later touches) {
 	for cell, w := range later {
 		if was := t[cell]; !w.whole {
@@ -186,8 +186,9 @@ func (f *frame) held() string {
 	return f.holder.path()
 }
 
-// stateOf is who wrote the state of the frame that a visit holds, for another one that goes on from it. Behind a migration whose
-// entry doesn't say which nodes it renamed, as those of older programs don't, nobody is known.
+// stateOf is who wrote the state of the frame that a visit holds, for another one that goes on from
+// it. Behind a migration whose entry doesn't say which nodes it renamed, as those of older programs
+// don't, nobody is known.
 func (b *blaming) stateOf(held string) touches {
 	if f := b.frames[held]; f != nil {
 		return f.state.copied()
@@ -313,7 +314,8 @@ func (f *frame) views(to map[string]state.Image) {
 	}
 }
 
-// changed blames a migration for the cells that it made others, of the states of frames that m was at work on before it.
+// changed blames a migration for the cells that it made others, of the states of frames that m was
+// at work on before it.
 func (b *blaming) changed(was map[string]state.Image, m *machine, e *checkpoint.Entry) error {
 	var d checkpoint.Migration
 	if err := json.Unmarshal(e.Data, &d); err != nil {

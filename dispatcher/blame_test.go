@@ -137,7 +137,8 @@ func TestBlameNamesTheTrimmedPastOnce(t *testing.T) {
 	}
 }
 
-// A run that was rewound, and trimmed so that what it went back to is gone, has one to blame for it.
+// A run that was rewound, and trimmed so that what it went back to is gone, has one to blame for
+// it.
 func TestBlameOfWhatARewoundRunWentBackTo(t *testing.T) {
 	var store memory.Store
 	b := dag.New[Tale]("line")
@@ -167,8 +168,8 @@ func TestBlameOfWhatARewoundRunWentBackTo(t *testing.T) {
 	}
 }
 
-// renamedGraph has visits that are done beside one that asks, in the run's own superstep and in one of
-// a loop.
+// renamedGraph has visits that are done beside one that asks, in the run's own superstep and in one
+// of a loop.
 func renamedGraph(t testing.TB, one, loop, beside string) *dag.Graph[Tale] {
 	body := dag.New[Tale]("body")
 	first := dag.Step(body, "first", func(_ context.Context, s *Tale) error { s.Count.Add(1); return nil })
@@ -188,8 +189,8 @@ func renamedGraph(t testing.TB, one, loop, beside string) *dag.Graph[Tale] {
 	return frozen(t, b)
 }
 
-// Writers of what is not merged yet, and of the state of a frame that is open, are those who they were
-// when a migration renames their nodes; what a forgotten node wrote nobody has written.
+// Writers of what is not merged yet, and of the state of a frame that is open, are those who they
+// were when a migration renames their nodes; what a forgotten node wrote nobody has written.
 func TestBlameBehindAMigration(t *testing.T) {
 	for name, c := range map[string]struct {
 		one, loop, beside string
@@ -249,7 +250,8 @@ func TestBlameBehindAMigration(t *testing.T) {
 	}
 }
 
-// withoutNames is a store whose logs don't say what a migration called nodes, as those of older programs.
+// withoutNames is a store whose logs don't say what a migration called nodes, as those of older
+// programs.
 type withoutNames struct{ *memory.Store }
 
 func (s withoutNames) Append(ctx context.Context, l checkpoint.Lease, at checkpoint.Head, entries []checkpoint.Entry) (checkpoint.Head, error) {
@@ -267,7 +269,8 @@ func (s withoutNames) Append(ctx context.Context, l checkpoint.Lease, at checkpo
 	return s.Store.Append(ctx, l, at, entries)
 }
 
-// Behind a migration that doesn't say what it renamed, nobody is known to have written in frames that it renamed; that is no error.
+// Behind a migration that doesn't say what it renamed, nobody is known to have written in frames
+// that it renamed; that is no error.
 func TestBlameBehindAnOldMigration(t *testing.T) {
 	body := dag.New[Tale]("body")
 	count := part(func(_ context.Context, s *Tale) error { s.Count.Add(1); return nil })
@@ -314,7 +317,8 @@ func setsWord(frame string) func(string, json.RawMessage) (json.RawMessage, erro
 	}
 }
 
-// Whoever migrates the state of a frame has written there what it made another, whatever the nodes around it are called now.
+// Whoever migrates the state of a frame has written there what it made another, whatever the nodes
+// around it are called now.
 func TestBlameOfAMigratedFrame(t *testing.T) {
 	for name, c := range map[string]struct {
 		frame, is string
@@ -358,7 +362,8 @@ func TestBlameOfAMigratedFrame(t *testing.T) {
 	}
 }
 
-// A migration that writes what a cell holds with other escapes, or other spaces, has changed nothing in it.
+// A migration that writes what a cell holds with other escapes, or other spaces, has changed
+// nothing in it.
 func TestBlameOfAMigrationThatChangesNoValue(t *testing.T) {
 	var store memory.Store
 	graph := func(last string) *dag.Graph[Tale] {
@@ -393,7 +398,8 @@ func TestBlameOfAMigrationThatChangesNoValue(t *testing.T) {
 	}
 }
 
-// What a Loop did that failed is done by the visits inside it, also if nobody followed its failure until a changed graph did.
+// What a Loop did that failed is done by the visits inside it, also if nobody followed its failure
+// until a changed graph did.
 func TestBlameOfALoopWhoseFailureIsFollowedNow(t *testing.T) {
 	quiet(t)
 	var store memory.Store

@@ -17,8 +17,8 @@ type userError struct {
 	err   error
 	stack []byte
 	again bool // Policy.Retry wants another attempt
-	// late is what had ended the context of the attempt when its body ended; nil if nothing had. What comes to pass until
-	// the owner looks at it is not the visit's.
+	// late is what had ended the context of the attempt when its body ended; nil if nothing had.
+	// What comes to pass until the owner looks at it is not the visit's.
 	late error
 }
 
@@ -99,8 +99,8 @@ func (v *visit) call() {
 	ended = true
 }
 
-// ended is what has ended the context of the attempt, nil if nothing has. A connection whose deadline is that of the context may have
-// told of it first: then the context is about to end.
+// ended is what has ended the context of the attempt, nil if nothing has. A connection whose
+// deadline is that of the context may have told of it first: then the context is about to end.
 func (v *visit) ended() error {
 	if v.Err() == nil {
 		if at, ok := v.Deadline(); !ok || time.Until(at) > 0 {
@@ -115,8 +115,9 @@ func (v *visit) ended() error {
 	return context.Cause(v.Context)
 }
 
-// callItem is call, and counts the time that items of a run with a log take: see lag. What stands at now is when an
-// item before it ended in the same goroutine, 0 if that is not known, and then when this one did.
+// callItem is call, and counts the time that items of a run with a log take: see lag. What stands
+// at now is when an item before it ended in the same goroutine, 0 if that is not known, and then
+// when this one did.
 func (v *visit) callItem(now *time.Duration) {
 	if v.host.log == nil || !v.t.isItem() {
 		*now = 0
@@ -211,8 +212,8 @@ func panicked(p any) *userError {
 	return &userError{kind: dag.FailedPanic, err: sound(err), stack: debug.Stack()}
 }
 
-// sound is err, or its text if nobody can look for another error in it: one of a nil pointer, say, whose Unwrap panics;
-// or if its Error panics with what can't be printed either.
+// sound is err, or its text if nobody can look for another error in it: one of a nil pointer, say,
+// whose Unwrap panics; or if its Error panics with what can't be printed either.
 func sound(err error) (same error) {
 	if err == nil {
 		return nil

@@ -82,8 +82,8 @@ func (b *bookmarks) find(info *checkpoint.Info, upTo uint64) (last *bookmark) {
 }
 
 // of reports whether the bookmark is in the log that info tells of. Only the head tells: a run may
-// have been deleted, and one that bears its name, or was restored from an export of it, may have gone
-// on otherwise.
+// have been deleted, and one that bears its name, or was restored from an export of it, may have
+// gone on otherwise.
 func (k *bookmark) of(info *checkpoint.Info) bool {
 	was := &k.hindsight.info
 	return was.Run == info.Run && was.Head == info.Head

@@ -106,7 +106,8 @@ func (c *core) attend(ctx context.Context, id string, w *wishes, input func(any)
 	return rep, err
 }
 
-// beginAgain is attend for a call whose answers could not be said in the append of the resume: nothing has happened.
+// beginAgain is attend for a call whose answers could not be said in the append of the resume:
+// nothing has happened.
 func (r *run) beginAgain(w *wishes, input func(any)) (*report, error) {
 	if _ = r.letGo(); len(r.names) > 0 {
 		r.strays.name(r.names)
@@ -123,8 +124,8 @@ func (r *run) beginAgain(w *wishes, input func(any)) (*report, error) {
 	return r.c.attend(r.parent, r.id, w, input)
 }
 
-// goesOn reports whether the next call is likely to want the machine of a run whose call returns err: it waits, or it has had several
-// turns, and this call has run one or found nothing to do.
+// goesOn reports whether the next call is likely to want the machine of a run whose call returns
+// err: it waits, or it has had several turns, and this call has run one or found nothing to do.
 func (r *run) goesOn(err error) bool {
 	switch {
 	case r.m == nil || r.err != nil: // it may have heard what was never appended
@@ -216,8 +217,8 @@ func (r *run) find(w *wishes, input func(any)) early {
 // aMoment is how long a lease is waited for that somebody has for a moment.
 const aMoment = 127 * time.Millisecond
 
-// acquire takes the lease of a run as owner, and waits for it if it is somebody's for a moment. It tells when the store was asked that has
-// given it.
+// acquire takes the lease of a run as owner, and waits for it if it is somebody's for a moment. It
+// tells when the store was asked that has given it.
 func (c *core) acquire(ctx context.Context, id, owner string) (lease checkpoint.Lease, asked time.Time, err error) {
 	var refused time.Time // for the first time
 	waited := time.Duration(0)
@@ -248,10 +249,11 @@ func (c *core) acquireNow(ctx context.Context, id, owner string) (checkpoint.Lea
 	return lease, asked, err
 }
 
-// patience is how long a lease may be waited for that could not be had. An amendment ends soon, whatever
-// the status of the run is; but it may read a long log, or have a slow disk. Who posts what it can't append needs no more than a
-// moment, and who is to go on with the run would leave it where it is. Of a run at rest an owner may be about to give
-// the lease back, and of a completed one to leave what else was posted.
+// patience is how long a lease may be waited for that could not be had. An amendment ends soon,
+// whatever the status of the run is; but it may read a long log, or have a slow disk. Who posts
+// what it can't append needs no more than a moment, and who is to go on with the run would leave it
+// where it is. Of a run at rest an owner may be about to give the lease back, and of a completed
+// one to leave what else was posted.
 func (c *core) patience(ctx context.Context, id, owner string, err error) time.Duration {
 	if !errors.Is(err, checkpoint.ErrBusy) {
 		return 0
@@ -326,8 +328,9 @@ func (c *core) release(l checkpoint.Lease) {
 	_ = c.giveBack(ctx, l, true)
 }
 
-// giveBack gives a lease back, and tries it again for a moment if the store fails to that was well before: a lease without an end that is
-// kept keeps the run from everybody, for as long as the process has the store.
+// giveBack gives a lease back, and tries it again for a moment if the store fails to that was well
+// before: a lease without an end that is kept keeps the run from everybody, for as long as the
+// process has the store.
 func (c *core) giveBack(ctx context.Context, l checkpoint.Lease, well bool) (err error) {
 	for wait := time.Millisecond; wait < 64*time.Millisecond; wait *= 2 {
 		err = c.store.Release(ctx, l)

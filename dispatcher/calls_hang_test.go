@@ -116,7 +116,8 @@ func TestCallsInputThatHangs(t *testing.T) {
 	}
 }
 
-// What does not return before a run can begin is named: the code that was called, and not the store.
+// What does not return before a run can begin is named: the code that was called, and not the
+// store.
 func TestCallsSetUpThatHangsIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := new(memory.Store)
@@ -159,7 +160,8 @@ func TestCallsSetUpThatHangsIsNamed(t *testing.T) {
 	})
 }
 
-// There is one grace period for all that a call waits for at its end, from when its context is done.
+// There is one grace period for all that a call waits for at its end, from when its context is
+// done.
 func TestOneGracePeriodForHookAndStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const grace = 5 * time.Second

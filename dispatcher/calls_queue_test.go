@@ -66,7 +66,8 @@ func TestCallsEnqueueToALiveRun(t *testing.T) {
 	})
 }
 
-// Input that comes when the call has looked once more, and is about to return, waits for the next call.
+// Input that comes when the call has looked once more, and is about to return, waits for the next
+// call.
 func TestCallsEnqueueToACallThatReturns(t *testing.T) {
 	eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
 		var d *dispatcher.Dispatcher[Talk]
@@ -217,7 +218,8 @@ func TestCallsEnqueueRefuses(t *testing.T) {
 	}
 }
 
-// What an input makes of a list is done to the one that the run has, if that can be told from the input alone.
+// What an input makes of a list is done to the one that the run has, if that can be told from the
+// input alone.
 func TestCallsEnqueueWritesLists(t *testing.T) {
 	d := process(t, callsTalk(t, nil), new(memory.Store), dispatcher.Options{})
 	ctx := t.Context()
@@ -297,8 +299,8 @@ func TestCallsEnqueueWithAName(t *testing.T) {
 	})
 }
 
-// Input that is repeated when it was taken is nothing to be at work for: it is drained, and that is all, also if the graph
-// has changed. What is refused leaves it.
+// Input that is repeated when it was taken is nothing to be at work for: it is drained, and that is
+// all, also if the graph has changed. What is refused leaves it.
 func TestCallsRepeatedInputIsNoWork(t *testing.T) {
 	eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
 		var l hookLog
@@ -469,8 +471,8 @@ func TestCallsTurnWhoseInputIsRefusedInAStoreThatHangs(t *testing.T) {
 	})
 }
 
-// If the context is done before a turn that was to come first has begun, Turn says that its own input was not taken: it is
-// that of a turn that has begun which is taken and rests.
+// If the context is done before a turn that was to come first has begun, Turn says that its own
+// input was not taken: it is that of a turn that has begun which is taken and rests.
 func TestCallsTurnUnderADoneContext(t *testing.T) {
 	for _, queued := range []bool{false, true} {
 		d := process(t, callsTalk(t, nil), new(memory.Store), dispatcher.Options{})
@@ -609,8 +611,8 @@ func TestCallsQueueWhatCantBeRead(t *testing.T) {
 	}
 }
 
-// A store that can't say what was posted to a run that is just completed keeps input from its turn: the call says so, beside
-// what the run has come to, and the next one begins the turn.
+// A store that can't say what was posted to a run that is just completed keeps input from its turn:
+// the call says so, beside what the run has come to, and the next one begins the turn.
 func TestCallsQueueThatCantBeRead(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("the queue is broken")

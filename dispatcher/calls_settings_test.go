@@ -90,8 +90,8 @@ func TestCallsSettingsAreReplaced(t *testing.T) {
 	})
 }
 
-// The settings of a Turn are those of its own input: what was enqueued before it has those that held, also if it keeps the
-// input of the Turn from being taken.
+// The settings of a Turn are those of its own input: what was enqueued before it has those that
+// held, also if it keeps the input of the Turn from being taken.
 func TestCallsSettingsOfATurnBehindOthers(t *testing.T) {
 	eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
 		b := dag.New[Tale]("settings")

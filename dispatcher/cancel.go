@@ -12,9 +12,9 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// cancelRun is Cancel: an entry in the log of a run at rest, a post to a live one. That may come to rest while it is
-// posted to. If its lease is free by then Cancel finds it at rest, and else who has the lease finds the post when he has
-// given it back, or whoever takes it next does.
+// cancelRun is Cancel: an entry in the log of a run at rest, a post to a live one. That may come to
+// rest while it is posted to. If its lease is free by then Cancel finds it at rest, and else who
+// has the lease finds the post when he has given it back, or whoever takes it next does.
 func (c *core) cancelRun(ctx context.Context, id string, cause error, options []RunOption) error {
 	if err := c.exists(ctx, id); err != nil {
 		return err
@@ -66,7 +66,8 @@ type postedCancel struct {
 	post string // its id; "" if the log tells of it
 }
 
-// endedBy reports whether p has ended ctx, as it does that of a node which cancels its own run: so it is durable, and was heard.
+// endedBy reports whether p has ended ctx, as it does that of a node which cancels its own run: so
+// it is durable, and was heard.
 func endedBy(ctx context.Context, p checkpoint.Post) bool {
 	var by *postedCancel
 	return errors.As(context.Cause(ctx), &by) && by.post == p.ID
@@ -90,8 +91,8 @@ func postedHow(p checkpoint.Post) (how checkpoint.Resting) {
 	return how
 }
 
-// hearCancel halts the run if p is a cancel of it. It is drained when the run rests; what is posted beside so many
-// others is left to the next call, which only notes it.
+// hearCancel halts the run if p is a cancel of it. It is drained when the run rests; what is posted
+// beside so many others is left to the next call, which only notes it.
 func (r *run) hearCancel(p checkpoint.Post) {
 	if p.Kind == postCancel && !r.passed(p) && len(r.drains) < postsMost && !slices.Contains(r.drains, p.ID) {
 		if r.drains = append(r.drains, p.ID); r.heeded == nil {
@@ -119,8 +120,8 @@ func cancelledAs(p checkpoint.Post) checkpoint.Entry {
 	return checkpoint.Entry{Kind: checkpoint.Cancelled, Post: p.ID, Data: encode(postedHow(p))}
 }
 
-// cancelledBy is what the cancels among posts come to, of a run that nobody is at work on: the first one cancels it, unless it
-// is completed.
+// cancelledBy is what the cancels among posts come to, of a run that nobody is at work on: the
+// first one cancels it, unless it is completed.
 func (m *machine) cancelledBy(posts []checkpoint.Post) (lines []checkpoint.Entry) {
 	if !slices.ContainsFunc(posts, cancels) { // as most of the time
 		return nil
@@ -141,8 +142,9 @@ func (m *machine) cancelledBy(posts []checkpoint.Post) (lines []checkpoint.Entry
 	return lines
 }
 
-// heeded is what was posted to a run at work that nobody takes any more: its cancels, and, as nobody goes on with it, notes and tags of a
-// run that is completed. Of one that rests they are taken by the next call, which a cursor of this one is for.
+// heeded is what was posted to a run at work that nobody takes any more: its cancels, and, as
+// nobody goes on with it, notes and tags of a run that is completed. Of one that rests they are
+// taken by the next call, which a cursor of this one is for.
 func (m *machine) heeded(posts []checkpoint.Post) (lines []checkpoint.Entry) {
 	posts = slices.Clone(posts)
 	oldestFirst(posts)
@@ -157,7 +159,8 @@ func (m *machine) heeded(posts []checkpoint.Post) (lines []checkpoint.Entry) {
 // marks reports whether p says something of a run, and asks nothing of it.
 func marks(p checkpoint.Post) bool { return p.Kind == postTag || p.Kind == postNote }
 
-// drainHeeded drains them, of a run that nobody is at work on. The observer is told of notes and tags; how the run has rested it knows.
+// drainHeeded drains them, of a run that nobody is at work on. The observer is told of notes and
+// tags; how the run has rested it knows.
 func (c *core) drainHeeded(ctx context.Context, id string, code *atomic.Pointer[string]) error {
 	return c.amendingFrom(ctx, id, standing{heeds: true}, func(a *amendment) error {
 		posts, err := c.store.Posts(ctx, id)
@@ -170,16 +173,18 @@ func (c *core) drainHeeded(ctx context.Context, id string, code *atomic.Pointer[
 	})
 }
 
-// heed makes a run Cancelled that was cancelled while somebody had its lease and did not hear of it: who cancelled it was told
-// that it will be. So it is with notes and tags of a completed run. Whatever fails, the post stays where it is, for who comes next.
+// heed makes a run Cancelled that was cancelled while somebody had its lease and did not hear of
+// it: who cancelled it was told that it will be. So it is with notes and tags of a completed run.
+// Whatever fails, the post stays where it is, for who comes next.
 //
-// It is part of letting go of a run, and called nowhere else: by moment.giveBack, run.release and cameBack, and by a Cancel behind its
-// own moment.
+// It is part of letting go of a run, and called nowhere else: by moment.giveBack, run.release and
+// cameBack, and by a Cancel behind its own moment.
 //
-// To drain them takes the lease again, and who posts meanwhile leaves it to heed as well: so it looks once more behind that, until
-// nothing new is there or the grace period is over.
+// To drain them takes the lease again, and who posts meanwhile leaves it to heed as well: so it
+// looks once more behind that, until nothing new is there or the grace period is over.
 //
-// Code names the observer while that is told of them, for a call that waits for heed; nil if none does.
+// Code names the observer while that is told of them, for a call that waits for heed; nil if none
+// does.
 func (c *core) heed(id string, code *atomic.Pointer[string]) {
 	var seen []string
 	began := time.Now()
@@ -188,7 +193,8 @@ func (c *core) heed(id string, code *atomic.Pointer[string]) {
 	}
 }
 
-// heedBeside heeds what was posted, if not all of that was seen before. It returns what it has seen, and whether more may be there by now.
+// heedBeside heeds what was posted, if not all of that was seen before. It returns what it has
+// seen, and whether more may be there by now.
 func (c *core) heedBeside(id string, before []string, code *atomic.Pointer[string]) (seen []string, again bool) {
 	ctx := &graceContext{until: time.Now().Add(c.opts.Grace)} // a new one: the observer may have taken longer
 	defer ctx.end()
@@ -208,8 +214,8 @@ func (c *core) heedBeside(id string, before []string, code *atomic.Pointer[strin
 	return seen, err == nil // else whoever has the lease does the same
 }
 
-// unheeded are the ids of what was posted to a run at work that is for heed. What is not is left without a look at the log: the next call
-// takes it, for which the machine of the run may be kept.
+// unheeded are the ids of what was posted to a run at work that is for heed. What is not is left
+// without a look at the log: the next call takes it, for which the machine of the run may be kept.
 func (c *core) unheeded(ctx context.Context, id string) (ids []string) {
 	posts, err := c.store.Posts(ctx, id)
 	if err != nil {

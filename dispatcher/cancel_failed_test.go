@@ -11,8 +11,8 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// A run that rested as Failed before somebody cancelled it is gone on with by the next call, as one that is Failed: what has failed runs
-// again, and with a new budget.
+// A run that rested as Failed before somebody cancelled it is gone on with by the next call, as one
+// that is Failed: what has failed runs again, and with a new budget.
 func TestRunBehindACancelOfAFailedRun(t *testing.T) {
 	t.Parallel()
 	for name, goesOn := range map[string]func(t *testing.T, d *dispatcher.Dispatcher[Tale]) error{

@@ -35,8 +35,8 @@ func isCancelledByAda(t *testing.T, d *dispatcher.Dispatcher[Tale], store checkp
 	nothingIsPosted(t, store)
 }
 
-// Who cancels a run while it comes to rest, before or behind the append that says so, finds it cancelled. The call that has
-// run it tells how it rested, and its observer of one rest.
+// Who cancels a run while it comes to rest, before or behind the append that says so, finds it
+// cancelled. The call that has run it tells how it rested, and its observer of one rest.
 func TestCancelWhileARunComesToRest(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind checkpoint.Kind
@@ -100,7 +100,8 @@ func TestCancelWhileARunComesToRest(t *testing.T) {
 	}
 }
 
-// A run that rests and is kept by its OnEnd, or by a node that was abandoned, is cancelled when that lets go of it.
+// A run that rests and is kept by its OnEnd, or by a node that was abandoned, is cancelled when
+// that lets go of it.
 func TestCancelOfARunThatIsKept(t *testing.T) {
 	t.Run("OnEnd", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -169,7 +170,8 @@ func TestCancelOfARunThatIsKept(t *testing.T) {
 	})
 }
 
-// The same while whoever has the lease is slow: in a snapshot, in giving it back, in a hook that refuses the call, in an edit.
+// The same while whoever has the lease is slow: in a snapshot, in giving it back, in a hook that
+// refuses the call, in an edit.
 func TestCancelWhileTheLeaseIsHeld(t *testing.T) {
 	for name, hold := range map[string]func(t *testing.T, store *tampered, cancel func(), plain *dispatcher.Dispatcher[Tale], g *dag.Graph[Tale]){
 		"in the store": func(t *testing.T, store *tampered, cancel func(), _ *dispatcher.Dispatcher[Tale], g *dag.Graph[Tale]) {
@@ -255,7 +257,8 @@ func TestCancelWhileARunIsTrimmed(t *testing.T) {
 	}
 }
 
-// Nor is a cancel lost beside a trim that was abandoned, or beside a call that was refused and abandoned when it had given the lease back.
+// Nor is a cancel lost beside a trim that was abandoned, or beside a call that was refused and
+// abandoned when it had given the lease back.
 func TestCancelBesideWhatIsAbandonedAtRest(t *testing.T) {
 	for method, c := range map[string]struct {
 		call      func(context.Context, *dispatcher.Dispatcher[Tale]) (*dispatcher.Result[Tale], error)
@@ -417,8 +420,8 @@ func TestCancelBesideAnOnStartThatHangs(t *testing.T) {
 	})
 }
 
-// A cancel that the run hears when its context has ended already, while a node tidies up, is what the run rests by: it says who
-// did it, and not that the time was over.
+// A cancel that the run hears when its context has ended already, while a node tidies up, is what
+// the run rests by: it says who did it, and not that the time was over.
 func TestCancelBehindTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w witness
@@ -449,8 +452,8 @@ func TestCancelBehindTheDeadline(t *testing.T) {
 	})
 }
 
-// A cancel of a run at rest that nobody has drained, since a process died, is drained by who comes next: the log
-// tells that the run was cancelled, and a call that goes on does so from there.
+// A cancel of a run at rest that nobody has drained, since a process died, is drained by who comes
+// next: the log tells that the run was cancelled, and a call that goes on does so from there.
 func TestCancelThatIsLeftAtRest(t *testing.T) {
 	quiet(t)
 	leave := func(t *testing.T) (d *dispatcher.Dispatcher[Tale], store *memory.Store, at checkpoint.Cursor) {
@@ -531,7 +534,8 @@ func TestCancelWithoutACause(t *testing.T) {
 	}
 }
 
-// Who cancels a run that was cancelled before, and that a call is about to go on with, has cancelled that call.
+// Who cancels a run that was cancelled before, and that a call is about to go on with, has
+// cancelled that call.
 func TestCancelOfACancelledRunThatIsGoneOnWith(t *testing.T) {
 	var w witness
 	var store memory.Store
@@ -554,7 +558,8 @@ func TestCancelOfACancelledRunThatIsGoneOnWith(t *testing.T) {
 	nothingIsPosted(t, &store)
 }
 
-// A run that cancels itself ends the context with which it does so. What was posted counts, whatever else comes of that.
+// A run that cancels itself ends the context with which it does so. What was posted counts,
+// whatever else comes of that.
 func TestCancelWhoseContextItEnds(t *testing.T) {
 	for name, outcome := range map[string]error{"posted": nil, "broken off": checkpoint.ErrCommitUnknown} {
 		for _, hook := range []bool{false, true} {
@@ -565,7 +570,8 @@ func TestCancelWhoseContextItEnds(t *testing.T) {
 	}
 }
 
-// cancelsItself checks a run that cancels itself, of whose message the store says outcome when its context has ended.
+// cancelsItself checks a run that cancels itself, of whose message the store says outcome when its
+// context has ended.
 func cancelsItself(t *testing.T, outcome error, hook bool) {
 	var inner memory.Store
 	var mine context.Context

@@ -25,7 +25,8 @@ func (e leavingText) Error() string {
 	return "enough"
 }
 
-// A cause whose text ends its goroutine, whichever time it is asked, leaves no run that nobody can go on with.
+// A cause whose text ends its goroutine, whichever time it is asked, leaves no run that nobody can
+// go on with.
 func TestCauseWhoseTextEndsItsGoroutine(t *testing.T) {
 	for n := 1; n <= 8; n++ {
 		t.Run(fmt.Sprint(n), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { leavesByItsText(t, n) }) })

@@ -75,7 +75,8 @@ func goesOn(t *testing.T, store *memory.Store, nodes map[string]string, answer s
 	return d.Run(t.Context(), run, nil)
 }
 
-// What an effect of a forgotten visit has returned is nobody else's, whoever gets its name, and whenever.
+// What an effect of a forgotten visit has returned is nobody else's, whoever gets its name, and
+// whenever.
 func TestEffectsOfForgottenVisitsAreGone(t *testing.T) {
 	quiet(t)
 	var m till
@@ -99,7 +100,8 @@ func TestEffectsOfForgottenVisitsAreGone(t *testing.T) {
 	}
 }
 
-// A node takes the name of one that is forgotten, in a graph that is renamed as well: each keeps what is its own.
+// A node takes the name of one that is forgotten, in a graph that is renamed as well: each keeps
+// what is its own.
 func TestMigrationIntoANameThatIsTaken(t *testing.T) {
 	quiet(t)
 	for _, loops := range []bool{false, true} {
@@ -143,8 +145,8 @@ func TestMigrationIntoANameThatIsTaken(t *testing.T) {
 	}
 }
 
-// No two effects have one key: a node that gets a name which a migration took from another one has others. Visits that keep
-// their names keep their keys.
+// No two effects have one key: a node that gets a name which a migration took from another one has
+// others. Visits that keep their names keep their keys.
 func TestKeysOfANameThatWasTaken(t *testing.T) {
 	quiet(t)
 	for name, test := range map[string]struct {
@@ -192,7 +194,8 @@ func TestKeysOfANameThatWasTaken(t *testing.T) {
 	}
 }
 
-// What is inside a node whose name was taken from another one has other keys as well, and is in doubt under them.
+// What is inside a node whose name was taken from another one has other keys as well, and is in
+// doubt under them.
 func TestKeysInsideANameThatWasTaken(t *testing.T) {
 	quiet(t)
 	var m till
@@ -258,7 +261,8 @@ func TestMigrationForgetsNoDoubt(t *testing.T) {
 	changeRefused(t, &store, head.Head, err, `effect "send" of visit a was begun and has not ended, and its node is forgotten`)
 }
 
-// What a fork takes of the effects of a renamed visit is that visit's, though another one had its name.
+// What a fork takes of the effects of a renamed visit is that visit's, though another one had its
+// name.
 func TestForkTakesTheEffectsOfARenamedVisit(t *testing.T) {
 	for range 20 {
 		var m till
@@ -283,8 +287,8 @@ func TestForkTakesTheEffectsOfARenamedVisit(t *testing.T) {
 	}
 }
 
-// A run that waits where a migration has brought it stands there for everybody: the cursor that a call returns
-// can be gone on from.
+// A run that waits where a migration has brought it stands there for everybody: the cursor that a
+// call returns can be gone on from.
 func TestMigrationOfARunThatWaits(t *testing.T) {
 	quiet(t)
 	var store memory.Store
@@ -324,7 +328,8 @@ func TestMigrationForgetsNoNodeInsideARenamedOne(t *testing.T) {
 	}
 }
 
-// What a visit of a past iteration depends on is looked at though a migration gives its name to another node.
+// What a visit of a past iteration depends on is looked at though a migration gives its name to
+// another node.
 func TestDependenciesOfANameThatWasTaken(t *testing.T) {
 	quiet(t)
 	var store memory.Store
@@ -364,8 +369,8 @@ func usesOld(name string, on dag.OnStale) part {
 
 func failsAlways(context.Context, *Tale) error { return errors.New("no") }
 
-// A run does not go on behind what is stale because a migration gives the name of the forgotten visit that used it to
-// another one, or the next migration does, and that one could run again.
+// A run does not go on behind what is stale because a migration gives the name of the forgotten
+// visit that used it to another one, or the next migration does, and that one could run again.
 func TestStaleUnderANameThatWasTaken(t *testing.T) {
 	for _, twice := range []bool{false, true} {
 		quiet(t)
@@ -399,7 +404,8 @@ func TestStaleUnderANameThatWasTaken(t *testing.T) {
 	}
 }
 
-// Nobody is asked about what only a forgotten visit used of which nothing is merged, and no run is refused for it.
+// Nobody is asked about what only a forgotten visit used of which nothing is merged, and no run is
+// refused for it.
 func TestStaleAndForgotten(t *testing.T) {
 	body := dag.New[Tale]("body")
 	dag.Step(body, "y", failsAlways, dag.Step(body, "x", usesOld("x", dag.Invalidate)))

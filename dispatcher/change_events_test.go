@@ -11,8 +11,9 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// What events tell of the attempts of visits is the same for whoever observes a run live and whoever reads its log, from any entry
-// on: also where nodes are called otherwise since, and one that runs a function has the name of one that holds others.
+// What events tell of the attempts of visits is the same for whoever observes a run live and
+// whoever reads its log, from any entry on: also where nodes are called otherwise since, and one
+// that runs a function has the name of one that holds others.
 func TestEventsOfRenamedVisits(t *testing.T) {
 	graph := func(step, loop, each string) *dag.Graph[Tale] {
 		in := dag.New[Tale]("in")

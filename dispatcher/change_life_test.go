@@ -12,8 +12,9 @@ import (
 	"github.com/pawlgo/pawl/state"
 )
 
-// Part 2, number 54: a graph that has lost a node, or in which a cell that is used is of another type, is refused, and what
-// stands in the way is named. A migration that deals with the node lets the run go on, and the log names it, and has the digests of both graphs.
+// Part 2, number 54: a graph that has lost a node, or in which a cell that is used is of another
+// type, is refused, and what stands in the way is named. A migration that deals with the node lets
+// the run go on, and the log names it, and has the digests of both graphs.
 func TestLife54ChangedGraph(t *testing.T) {
 	quiet(t)
 	var w witness

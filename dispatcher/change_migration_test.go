@@ -101,7 +101,8 @@ func TestMigrationForgetsNodes(t *testing.T) {
 	}
 }
 
-// What was rejected behind an item is told under the name that its node has now, by the call and by the cursor.
+// What was rejected behind an item is told under the name that its node has now, by the call and by
+// the cursor.
 func TestMigrationRenamesWhatIsRejected(t *testing.T) {
 	quiet(t)
 	var store memory.Store
@@ -150,8 +151,8 @@ func forgetGraph(t testing.TB, around string, names ...string) *dag.Graph[Tale] 
 	return frozen(t, b)
 }
 
-// When all that was open in a frame is forgotten, the next superstep begins; what the run then does,
-// others read from the log as it was, and go on with.
+// When all that was open in a frame is forgotten, the next superstep begins; what the run then
+// does, others read from the log as it was, and go on with.
 func TestMigrationForgetsAllThatIsOpen(t *testing.T) {
 	for _, c := range []struct {
 		around string
@@ -278,8 +279,8 @@ func migrateToNumbers(path string, old json.RawMessage) (json.RawMessage, error)
 	return json.Marshal(cells)
 }
 
-// A call that only reads a run of the old graph asks the migration each time, and one that goes on asks once. A checkpoint from before it
-// is read as long as the migration is given.
+// A call that only reads a run of the old graph asks the migration each time, and one that goes on
+// asks once. A checkpoint from before it is read as long as the migration is given.
 func TestMigrationIsAskedByWhoReads(t *testing.T) {
 	var store memory.Store
 	migrateWords(t, &store)
@@ -385,8 +386,8 @@ func TestMigrationOfTheState(t *testing.T) {
 	}
 }
 
-// The past before a migration is read by whoever has the migration, as it makes it: by an address, beside another
-// checkpoint, and with the events.
+// The past before a migration is read by whoever has the migration, as it makes it: by an address,
+// beside another checkpoint, and with the events.
 func TestMigrationReadsThePast(t *testing.T) {
 	quiet(t)
 	var store memory.Store
@@ -498,7 +499,8 @@ func TestMigrationOfTheStateFails(t *testing.T) {
 	}
 }
 
-// A migration that makes a state larger than a frame may have changes nothing: the limit is an error of the call.
+// A migration that makes a state larger than a frame may have changes nothing: the limit is an
+// error of the call.
 func TestMigrationOutgrowsTheState(t *testing.T) {
 	quiet(t)
 	var w witness

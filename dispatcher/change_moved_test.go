@@ -15,8 +15,9 @@ type otherGraphs struct{ *memory.Store }
 
 func (otherGraphs) Graph(context.Context, string) ([]byte, error) { return []byte("{}"), nil }
 
-// A run that was trimmed, and then imported, goes on in a graph that has grown as it would have where it was, and so are
-// its checkpoints read, though no entry of its log names the graphs that made it.
+// A run that was trimmed, and then imported, goes on in a graph that has grown as it would have
+// where it was, and so are its checkpoints read, though no entry of its log names the graphs that
+// made it.
 func TestTrimmedRunTakesItsGraphsAlong(t *testing.T) {
 	var w witness
 	var first, second memory.Store
@@ -58,7 +59,8 @@ func TestTrimmedRunTakesItsGraphsAlong(t *testing.T) {
 	says(t, res.State, "a", "b", "c", "d")
 }
 
-// So it does with the graph that it has gone back to, if nothing but the entry that says so names it any more.
+// So it does with the graph that it has gone back to, if nothing but the entry that says so names
+// it any more.
 func TestTrimmedRunTakesTheGraphOfARewindAlong(t *testing.T) {
 	var w witness
 	var first, second memory.Store

@@ -60,7 +60,8 @@ func TestChangedGraphReadsCompletedRuns(t *testing.T) {
 	}
 }
 
-// A completed run is also read as a migration makes it, by whatever reads it, and is not changed by that.
+// A completed run is also read as a migration makes it, by whatever reads it, and is not changed by
+// that.
 func TestMigrationReadsCompletedRuns(t *testing.T) {
 	quiet(t)
 	var store memory.Store
@@ -262,8 +263,9 @@ func TestMigrationOfNestedStates(t *testing.T) {
 	}
 }
 
-// What At reads of a frame that a migration has renamed or forgotten, StateOf and Diff read, whether the program still has the
-// migration or not, and whatever has the name now. A frame whose state is its own is found where the log has led it.
+// What At reads of a frame that a migration has renamed or forgotten, StateOf and Diff read,
+// whether the program still has the migration or not, and whatever has the name now. A frame whose
+// state is its own is found where the log has led it.
 func TestMigratedFramesAreReadAlike(t *testing.T) {
 	quiet(t)
 	type Inner struct {
@@ -352,7 +354,8 @@ func TestGraphsOfAnotherNameReadNoState(t *testing.T) {
 	}
 }
 
-// A frame that has ended is read as a migration has left it behind its last superstep, under the path that it had before.
+// A frame that has ended is read as a migration has left it behind its last superstep, under the
+// path that it had before.
 func TestMigratedFrameIsReadAsItEnded(t *testing.T) {
 	quiet(t)
 	graph := func(embed, a string) *dag.Graph[Tale] {

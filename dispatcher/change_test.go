@@ -268,8 +268,9 @@ func TestChangedGraphIsToldToReaders(t *testing.T) {
 	}
 }
 
-// A visit failed in a frame, and so did the visit that holds it, and a changed graph follows both failures, or forgets the first
-// and follows the second: the frame goes on, with what was done in it.
+// A visit failed in a frame, and so did the visit that holds it, and a changed graph follows both
+// failures, or forgets the first and follows the second: the frame goes on, with what was done in
+// it.
 func TestChangedGraphFollowsBothFailures(t *testing.T) {
 	quiet(t)
 	type failable interface {
@@ -346,8 +347,8 @@ func TestChangedGraphFollowsBothFailures(t *testing.T) {
 	}
 }
 
-// New nodes that are not taken where the run stands are skipped, also if they follow only each other, and what follows one of them and
-// something else does not wait for it.
+// New nodes that are not taken where the run stands are skipped, also if they follow only each
+// other, and what follows one of them and something else does not wait for it.
 func TestChangedGraphSkipsNewNodes(t *testing.T) {
 	var w witness
 	var store memory.Store

@@ -78,8 +78,8 @@ func TestChangedGraphTakesInput(t *testing.T) {
 	}
 }
 
-// As long as no input of a completed run is taken its graph stays what it is: whatever a call looks at, it is in the log with the
-// turn that begins, and not before.
+// As long as no input of a completed run is taken its graph stays what it is: whatever a call looks
+// at, it is in the log with the turn that begins, and not before.
 func TestChangedGraphWaitsForInput(t *testing.T) {
 	quiet(t)
 	ctx := t.Context()
@@ -147,7 +147,8 @@ func TestChangedGraphWaitsForInput(t *testing.T) {
 	}
 }
 
-// What is drained before the input that begins the turn is part of what goes on: names, and that a message was heard of.
+// What is drained before the input that begins the turn is part of what goes on: names, and that a
+// message was heard of.
 func TestChangedGraphKeepsWhatWasDrained(t *testing.T) {
 	quiet(t)
 	ctx := t.Context()

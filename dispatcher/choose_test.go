@@ -75,7 +75,8 @@ func TestChooseUndeclared(t *testing.T) {
 	}
 }
 
-// However long an outcome is that is not declared, what is kept of the failure names those that are.
+// However long an outcome is that is not declared, what is kept of the failure names those that
+// are.
 func TestChooseUndeclaredAndHuge(t *testing.T) {
 	t.Parallel()
 	var w witness

@@ -91,8 +91,9 @@ func (r *run) rested(rep *report) error {
 	return e
 }
 
-// letGo lets go of everything that the call holds, but for what strays still need. It is
-// the last thing that a call waits for, and ends with the grace period. It returns why the store has kept the lease, if it has.
+// letGo lets go of everything that the call holds, but for what strays still need. It is the last
+// thing that a call waits for, and ends with the grace period. It returns why the store has kept
+// the lease, if it has.
 func (r *run) letGo() (kept error) {
 	r.cancel(context.Canceled)
 	if r.stored != nil {
@@ -163,8 +164,9 @@ func (r *run) inTime(ended <-chan struct{}) bool {
 	return r.within(ended, until)
 }
 
-// within waits for a goroutine of the call until an instant, and reports whether it has ended. If the caller's context is done
-// meanwhile, the grace period begins: there is one for all that the call waits for.
+// within waits for a goroutine of the call until an instant, and reports whether it has ended. If
+// the caller's context is done meanwhile, the grace period begins: there is one for all that the
+// call waits for.
 func (r *run) within(ended <-chan struct{}, until time.Time) bool {
 	var done <-chan struct{}
 	if r.graceEnd.IsZero() {

@@ -10,9 +10,10 @@ import (
 	"github.com/pawlgo/pawl/dag"
 )
 
-// A crew runs the visits of one launch, each in the goroutine that comes to it first. Visits that don't block take
-// a few goroutines in all, and none waits for one that does: while a visit has no goroutine there is a spare one
-// that is able to run, and Go's scheduler lets it as soon as it would have let one of the visit's own.
+// A crew runs the visits of one launch, each in the goroutine that comes to it first. Visits that
+// don't block take a few goroutines in all, and none waits for one that does: while a visit has no
+// goroutine there is a spare one that is able to run, and Go's scheduler lets it as soon as it
+// would have let one of the visit's own.
 type crew struct {
 	r      *run
 	visits []*visit // those that begin; nil where one is taken
@@ -64,7 +65,8 @@ func (c *crew) work() {
 	}
 }
 
-// take returns a visit that has no goroutine, which from now on is the caller's; nil if there is none.
+// take returns a visit that has no goroutine, which from now on is the caller's; nil if there is
+// none.
 func (c *crew) take() *visit {
 	for {
 		at := c.taken.Load()
@@ -89,8 +91,8 @@ func (c *crew) fly(v *visit, now *time.Duration) {
 	v.failed = &userError{kind: dag.FailedError, err: context.Canceled, late: context.Canceled}
 }
 
-// ground hands a visit that has returned to the owner, or counts it as a stray. While a goroutine is about to
-// look, it wakes the owner, for all that have returned by then.
+// ground hands a visit that has returned to the owner, or counts it as a stray. While a goroutine
+// is about to look, it wakes the owner, for all that have returned by then.
 func (c *crew) ground(v *visit) {
 	if !v.end(visitReturned) {
 		v.close()

@@ -30,7 +30,8 @@ func crewFan(t testing.TB, n int, f func(ctx context.Context, i int) error) *dag
 	return frozen(t, b)
 }
 
-// onProcessors does f once for each number of processors that Go uses, which it sets for the whole program.
+// onProcessors does f once for each number of processors that Go uses, which it sets for the whole
+// program.
 func onProcessors(t *testing.T, f func(t *testing.T)) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	for _, n := range []int{1, 2, 8} {
@@ -41,7 +42,8 @@ func onProcessors(t *testing.T, f func(t *testing.T)) {
 	}
 }
 
-// Visits side by side are all at work at once, however many processors there are: none waits for one that blocks.
+// Visits side by side are all at work at once, however many processors there are: none waits for
+// one that blocks.
 func TestVisitsSideBySideAllBegin(t *testing.T) {
 	onProcessors(t, func(t *testing.T) {
 		const n = 200
@@ -84,7 +86,8 @@ func TestVisitsSideBySideThatEndTheirGoroutine(t *testing.T) {
 	})
 }
 
-// What has returned is durable though others that began with it go on: each visit here returns once the one before it is.
+// What has returned is durable though others that began with it go on: each visit here returns once
+// the one before it is.
 func TestVisitIsDurableWhileItsSiblingsGoOn(t *testing.T) {
 	onProcessors(t, func(t *testing.T) {
 		const n = 60
@@ -140,8 +143,8 @@ func (s watchedStore) Append(ctx context.Context, l checkpoint.Lease, after chec
 	return head, err
 }
 
-// Visits side by side that don't block share a few goroutines: a spare one for each time that one is taken off its processor,
-// as may happen to many of them at a time, and not again and again.
+// Visits side by side that don't block share a few goroutines: a spare one for each time that one
+// is taken off its processor, as may happen to many of them at a time, and not again and again.
 func TestVisitsSideBySideShareGoroutines(t *testing.T) {
 	const n, tries = 1_000, 5
 	var used [tries]int
@@ -184,8 +187,8 @@ func goroutine() string {
 	return numberIn(trace)
 }
 
-// A visit that has no goroutine yet when the run is cancelled is not begun. One that has may be about to begin, behind its look at the
-// context: so no goroutine begins two behind the cancel.
+// A visit that has no goroutine yet when the run is cancelled is not begun. One that has may be
+// about to begin, behind its look at the context: so no goroutine begins two behind the cancel.
 func TestVisitsSideBySideAfterACancel(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that one goroutine comes to all of them
 	ctx, cancel := context.WithCancel(t.Context())

@@ -13,7 +13,8 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// A behindItsDeadline is a context that is done a moment behind its deadline, as any may be on a busy machine.
+// A behindItsDeadline is a context that is done a moment behind its deadline, as any may be on a
+// busy machine.
 type behindItsDeadline struct {
 	context.Context
 	at time.Time
@@ -21,8 +22,8 @@ type behindItsDeadline struct {
 
 func (c behindItsDeadline) Deadline() (time.Time, bool) { return c.at, true }
 
-// What a connection returns at the deadline that it has from the context is an error behind the end, also if the context comes to know of
-// it later: no attempt, and no failure.
+// What a connection returns at the deadline that it has from the context is an error behind the
+// end, also if the context comes to know of it later: no attempt, and no failure.
 func TestErrorAtTheDeadlineItself(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// decide answers every decision that the machine has come to. User code is asked here,
-// before the append that its verdict rides in, and once that is durable never again. It reports whether the
+// decide answers every decision that the machine has come to. User code is asked here, before the
+// append that its verdict rides in, and once that is durable never again. It reports whether the
 // caller still owns the run.
 func (r *run) decide(h *tenure) bool {
 	seen, waits := 0, 0 // of the facts that wait for the append: those that were looked at, and their bytes
@@ -42,9 +42,10 @@ func (r *run) decide(h *tenure) bool {
 	}
 }
 
-// decidedBytes is how much may wait for an append before what is decided next has to wait for the one behind it. A hundred inputs
-// of frames, or questions of interceptors, may be more than a store takes in one. What is decided then has at most mergedBytes, and
-// with them an append is still one that any store takes, of 64 MiB.
+// decidedBytes is how much may wait for an append before what is decided next has to wait for the
+// one behind it. A hundred inputs of frames, or questions of interceptors, may be more than a store
+// takes in one. What is decided then has at most mergedBytes, and with them an append is still one
+// that any store takes, of 64 MiB.
 const decidedBytes = 10 << 20
 
 func (r *run) settle(h *tenure, d decision) (bool, *userError) {

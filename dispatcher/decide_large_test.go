@@ -40,8 +40,8 @@ func (s *narrowStore) Post(ctx context.Context, run string, p checkpoint.Post) e
 	return s.Store.Post(ctx, run, p)
 }
 
-// What is decided side by side, and what is asked, shares an append only as far as a store can make it atomic: else a run of
-// which nothing is too large would never go on.
+// What is decided side by side, and what is asked, shares an append only as far as a store can make
+// it atomic: else a run of which nothing is too large would never go on.
 func TestManyLargeDecisionsAtOnce(t *testing.T) {
 	const width = 34
 	large := strings.Repeat("x", 2<<20)
@@ -101,8 +101,9 @@ func TestManyLargeDecisionsAtOnce(t *testing.T) {
 	}
 }
 
-// What one visit asks, depends on or calls its effects, and what the Folds of a superstep come to, is one append or one entry: a run in which
-// that is more than a store takes fails by a limit, or waits for what was asked before it was reached, and is not left where it can't go on.
+// What one visit asks, depends on or calls its effects, and what the Folds of a superstep come to,
+// is one append or one entry: a run in which that is more than a store takes fails by a limit, or
+// waits for what was asked before it was reached, and is not left where it can't go on.
 func TestOneLargeDecision(t *testing.T) {
 	large := strings.Repeat("x", 1<<20)
 	forty := func(ctx context.Context, one func(ctx context.Context, key string) error) (err error) {
@@ -172,8 +173,8 @@ func TestOneLargeDecision(t *testing.T) {
 	})
 }
 
-// Of effects in doubt, side by side in a visit, whose questions are more than it may ask at once some are asked about, and the others when it
-// runs again: none of them fails it.
+// Of effects in doubt, side by side in a visit, whose questions are more than it may ask at once
+// some are asked about, and the others when it runs again: none of them fails it.
 func TestManyLargeDoubts(t *testing.T) {
 	input := strings.Repeat("x", 15<<20)
 	var begun sync.WaitGroup
@@ -239,7 +240,8 @@ func failsByLimit[S any](t *testing.T, g *dag.Graph[S], o dispatcher.Options, na
 	}
 }
 
-// A process that dies between two appends of what was decided side by side: what is durable is not decided again.
+// A process that dies between two appends of what was decided side by side: what is durable is not
+// decided again.
 func TestCrashBetweenLargeDecisions(t *testing.T) {
 	const width = 20
 	large := strings.Repeat("x", 3<<20)
@@ -294,8 +296,8 @@ func TestCrashBetweenLargeDecisions(t *testing.T) {
 	}
 }
 
-// Questions that expire together end with messages that a store takes, however large their defaults are: each of them was taken
-// by itself.
+// Questions that expire together end with messages that a store takes, however large their defaults
+// are: each of them was taken by itself.
 func TestManyLargeDefaultsAtOnce(t *testing.T) {
 	for _, c := range []struct{ visits, each, bytes int }{{4, 1, 9 << 20}, {40, 1, 1 << 20}, {2, 3, 9 << 20}} {
 		b := dag.New[Tale]("defaults")
@@ -326,7 +328,8 @@ func TestManyLargeDefaultsAtOnce(t *testing.T) {
 	}
 }
 
-// What Folds of a Loop come to, and what their visit wrote before it was durable, share an append only if that is no larger than a store takes.
+// What Folds of a Loop come to, and what their visit wrote before it was durable, share an append
+// only if that is no larger than a store takes.
 func TestLargeFoldsOfALoop(t *testing.T) {
 	part := joined{strings.Repeat("x", 11<<20)}
 	body := dag.New[folded]("body")
@@ -364,7 +367,8 @@ func TestLargeFoldsOfLoopsThatFail(t *testing.T) {
 	sameMachine(t, d, run)
 }
 
-// Input whose Folds come to more than an entry may have is refused, as a Turn of its own and as what was queued, and is in nobody's way.
+// Input whose Folds come to more than an entry may have is refused, as a Turn of its own and as
+// what was queued, and is in nobody's way.
 func TestLargeFoldsOfATurn(t *testing.T) {
 	large := func(s *folded) {
 		for _, cell := range []*state.Fold[joined]{&s.A, &s.B, &s.C, &s.D} {

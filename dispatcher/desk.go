@@ -38,7 +38,8 @@ func newDesk() *desk {
 	return d
 }
 
-// clearDesk leaves the desk to another call. Nobody may use r any more, nor its store what it was given.
+// clearDesk leaves the desk to another call. Nobody may use r any more, nor its store what it was
+// given.
 func (r *run) clearDesk() {
 	if r.c.store == nil || r.err != nil {
 		return
@@ -48,8 +49,8 @@ func (r *run) clearDesk() {
 	d.leave()
 }
 
-// leave leaves the desk to whoever needs one. Nothing of a fact may be left: see blank. Lists that have outgrown
-// where they began have left copies there.
+// leave leaves the desk to whoever needs one. Nothing of a fact may be left: see blank. Lists that
+// have outgrown where they began have left copies there.
 func (d *desk) leave() {
 	clear(d.facts[:cap(d.facts)])
 	clear(d.lines[:cap(d.lines)])

@@ -58,8 +58,8 @@ func (d *desk) whole() error {
 	return nil
 }
 
-// Facts beyond those whose extras a desk has room for have theirs elsewhere: each says what it was given, and
-// what the next facts have is theirs alone.
+// Facts beyond those whose extras a desk has room for have theirs elsewhere: each says what it was
+// given, and what the next facts have is theirs alone.
 func TestDeskWithMoreExtrasThanItHasRoomFor(t *testing.T) {
 	for most := 1; most <= 3*len(desk{}.extras); most++ {
 		r := &run{logged: &logged{desk: newDesk()}}
@@ -95,7 +95,8 @@ func TestDeskWithMoreExtrasThanItHasRoomFor(t *testing.T) {
 	}
 }
 
-// Whatever calls there were, and whatever they came to, nothing of them is on the desks that they have left.
+// Whatever calls there were, and whatever they came to, nothing of them is on the desks that they
+// have left.
 func TestDesksThatWereLeftAreBare(t *testing.T) {
 	const asks = 6 // more than a desk has extras for
 	graph := deskGraph(t, asks)
@@ -183,8 +184,9 @@ func deskGraph(t *testing.T, asks int) *dag.Graph[thawed] {
 	return graph
 }
 
-// The room that one large append took is let go of once a small one has used it: a run does not keep what its input was
-// encoded in as long as it is at work. Appends that are all large go on with the same.
+// The room that one large append took is let go of once a small one has used it: a run does not
+// keep what its input was encoded in as long as it is at work. Appends that are all large go on
+// with the same.
 func TestRoomOfALargeAppend(t *testing.T) {
 	r := &run{logged: &logged{desk: new(desk)}}
 	for _, c := range []struct {

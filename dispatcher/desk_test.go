@@ -18,8 +18,8 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// A readingStore reads what it was given once more when an append of the run "hangs" is let go. If it leaves, such an
-// append fails at once, and is at work still.
+// A readingStore reads what it was given once more when an append of the run "hangs" is let go. If
+// it leaves, such an append fails at once, and is at work still.
 type readingStore struct {
 	checkpoint.Store
 	t      *testing.T
@@ -55,8 +55,8 @@ func said(t *testing.T, what any) string {
 	return string(text)
 }
 
-// What a call has given to a store that does not return stays as it is, whatever other calls do meanwhile, and
-// however far the run itself goes on ahead of it.
+// What a call has given to a store that does not return stays as it is, whatever other calls do
+// meanwhile, and however far the run itself goes on ahead of it.
 func TestAppendThatHangsKeepsWhatItWasGiven(t *testing.T) {
 	for lag := range 4 {
 		for _, leaves := range []bool{false, true} {
@@ -101,8 +101,8 @@ func noted(name string) func(context.Context, *Tale) error {
 	}
 }
 
-// What a call has on its desk is gone for the next one, also if there was more than a desk has room for: the log of a
-// run is the same whichever runs there were before it.
+// What a call has on its desk is gone for the next one, also if there was more than a desk has room
+// for: the log of a run is the same whichever runs there were before it.
 func TestLogIsTheSameBehindOtherRuns(t *testing.T) {
 	t.Parallel()
 	pair := func(b *dag.Builder[Tale]) *dag.Graph[Tale] {
@@ -149,8 +149,8 @@ func TestLogIsTheSameBehindOtherRuns(t *testing.T) {
 	}
 }
 
-// More answers than a desk has room for reach a run at work in one append: each is that of its question, also in the
-// log, and nothing of them is in the log of the run behind it.
+// More answers than a desk has room for reach a run at work in one append: each is that of its
+// question, also in the log, and nothing of them is in the log of the run behind it.
 func TestManyAnswersInOneAppend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const asks = 9
@@ -224,8 +224,8 @@ func TestManyAnswersInOneAppend(t *testing.T) {
 	})
 }
 
-// What is said of a run at rest, by an edit or an answer, is in its log and in no other: a run that begins behind it
-// is opened as any other, and hears its own answer.
+// What is said of a run at rest, by an edit or an answer, is in its log and in no other: a run that
+// begins behind it is opened as any other, and hears its own answer.
 func TestRunsBehindEditsAndAnswers(t *testing.T) {
 	t.Parallel()
 	b := dag.New[Tale]("edited")

@@ -11,8 +11,8 @@ import (
 
 // A StateDiff is how the state of a run differs between two checkpoints.
 type StateDiff[S any] struct {
-	// From and To are what is compared. Of "" it is the end of the log, which need be no checkpoint that At finds: it has
-	// no Cause, and At is zero.
+	// From and To are what is compared. Of "" it is the end of the log, which need be no checkpoint
+	// that At finds: it has no Cause, and At is zero.
 	From, To Checkpoint
 	// Before and After are the two states. They are the caller's, who may change them.
 	Before, After *S
@@ -79,8 +79,8 @@ func (c *core) positioned(ctx context.Context, id, address string) (Checkpoint, 
 	return Checkpoint{Run: id, Seq: head.Seq, Turn: rep.Turn, Superstep: rep.Superstep}, m, nil
 }
 
-// viewOf is a copy of the state of a frame, in the type that the dispatcher's graph has for it; of one that has the state of
-// the run, if that is wanted, as At reads it.
+// viewOf is a copy of the state of a frame, in the type that the dispatcher's graph has for it; of
+// one that has the state of the run, if that is wanted, as At reads it.
 func (c *core) viewOf(ctx context.Context, m *machine, f *frame, point Checkpoint, want reflect.Type) (state.Image, error) {
 	if m.plan == c.plan {
 		return f.view.Draft(), nil
@@ -121,7 +121,8 @@ func (c *core) viewOf(ctx context.Context, m *machine, f *frame, point Checkpoin
 	return state.Image{}, changed
 }
 
-// pathNow is the path that the frame of a checkpoint has where the run stands, which migrations may have led to since.
+// pathNow is the path that the frame of a checkpoint has where the run stands, which migrations may
+// have led to since.
 func (c *core) pathNow(ctx context.Context, m *machine, point Checkpoint) (path string, there bool, err error) {
 	h, err := c.hindsight(ctx, point.Run)
 	if err != nil {

@@ -75,20 +75,20 @@ func New[S any](g *dag.Graph[S], store checkpoint.Store, o Options) (*Dispatcher
 	return &Dispatcher[S]{c}, nil
 }
 
-// NewRunID returns a fresh run id, a UUIDv7: ids sort by the time they were made. Keep it before you begin the run: it is
-// how the run is found behind a crash.
+// NewRunID returns a fresh run id, a UUIDv7: ids sort by the time they were made. Keep it before
+// you begin the run: it is how the run is found behind a crash.
 func NewRunID() string { return uuid.Must(uuid.NewV7()).String() }
 
-// Run brings the run to its end, or as far as it can go. It starts the run if there is
-// none, calling input on the empty state (nil means the state stays empty); it goes on
-// with one that is at rest or was left running; it returns the result of one that is
-// completed. It ends no pause, which is for Resume, and answers nothing but what [Answering] gives it; questions whose time
-// is over end. ErrBusy if the run is live.
+// Run brings the run to its end, or as far as it can go. It starts the run if there is none,
+// calling input on the empty state (nil means the state stays empty); it goes on with one that is
+// at rest or was left running; it returns the result of one that is completed. It ends no pause,
+// which is for Resume, and answers nothing but what [Answering] gives it; questions whose time is
+// over end. ErrBusy if the run is live.
 //
-// Under a ctx that is done already the run is opened or taken up all the same, and rests as Cancelled, or
-// TimedOut, where it stood; also one that had Failed: what failed is in its log, and is run again by
-// the next call; but where all that is open waits for people nothing changes. So it is with Start, Resume, Continue and
-// Turn. A Resume ends its pauses also then.
+// Under a ctx that is done already the run is opened or taken up all the same, and rests as
+// Cancelled, or TimedOut, where it stood; also one that had Failed: what failed is in its log, and
+// is run again by the next call; but where all that is open waits for people nothing changes. So it
+// is with Start, Resume, Continue and Turn. A Resume ends its pauses also then.
 func (d *Dispatcher[S]) Run(ctx context.Context, run string, input func(*S), options ...RunOption) (*Result[S], error) {
 	r, err := d.inside().run(ctx, run, modeRun, erase(input), options)
 	return handed[S](run, r, err), err
@@ -100,11 +100,11 @@ func (d *Dispatcher[S]) Start(ctx context.Context, run string, input func(*S), o
 	return handed[S](run, r, err), err
 }
 
-// Resume goes on with a run that exists and is not completed, and ends its interrupts
-// before and after visits; visits that asked go on waiting for their answers, unless [Answering] gives them. ErrNotFound
-// if there is no such run, ErrCompleted if it is completed, a [*GraphChangedError] if it
-// was made by another graph and its past is not the same in this one. A run that failed at
-// a dag.Fail returns the same failure. Of a ctx that is done see [Dispatcher.Run].
+// Resume goes on with a run that exists and is not completed, and ends its interrupts before and
+// after visits; visits that asked go on waiting for their answers, unless [Answering] gives them.
+// ErrNotFound if there is no such run, ErrCompleted if it is completed, a [*GraphChangedError] if
+// it was made by another graph and its past is not the same in this one. A run that failed at a
+// dag.Fail returns the same failure. Of a ctx that is done see [Dispatcher.Run].
 func (d *Dispatcher[S]) Resume(ctx context.Context, run string, options ...RunOption) (*Result[S], error) {
 	r, err := d.inside().run(ctx, run, modeResume, nil, options)
 	return handed[S](run, r, err), err
@@ -118,13 +118,12 @@ func (d *Dispatcher[S]) Continue(ctx context.Context, run string, options ...Run
 	return handed[struct{}](run, r, err), err
 }
 
-// Turn gives a completed run new input, and runs its graph again from its roots, over the
-// state as it is and in the same log. The input is called with that state; what it writes
-// becomes part of it, if the state's Check agrees; nil writes nothing. Visits, attempts, interrupts and keys
-// are those of the turn. Input that was posted by Enqueue goes first: if one of its turns
-// comes to rest otherwise the error is that [*Rest] and ErrNotCompleted, and this input was
-// not taken; nor was it if ctx is done before all of them have begun, which is ErrNotCompleted and the
-// cause of ctx.
+// Turn gives a completed run new input, and runs its graph again from its roots, over the state as
+// it is and in the same log. The input is called with that state; what it writes becomes part of
+// it, if the state's Check agrees; nil writes nothing. Visits, attempts, interrupts and keys are
+// those of the turn. Input that was posted by Enqueue goes first: if one of its turns comes to rest
+// otherwise the error is that [*Rest] and ErrNotCompleted, and this input was not taken; nor was it
+// if ctx is done before all of them have begun, which is ErrNotCompleted and the cause of ctx.
 //
 // ErrNotCompleted if the run rests, ErrBusy if it is live, ErrNotFound if there is none, unless
 // [OrStart] has Turn begin it. A turn that rests is resumed as any run: so is one that was begun
@@ -134,18 +133,20 @@ func (d *Dispatcher[S]) Turn(ctx context.Context, run string, input func(*S), op
 	return handed[S](run, r, err), err
 }
 
-// Enqueue leaves input for a turn of a run, whatever its status, and returns when it is
-// durable. A live run begins the turn when it is completed, instead of ending; else the
-// next Run, Continue, Resume or Turn does: so it is with input that comes when the call has looked for some once more
-// behind that, and is about to return, as in Hooks.OnEnd. Turns are begun in the order of their posting, each with one
-// input. The input is called at once, with the empty state: what it writes is what is posted, so
-// it can't depend on what it reads. Append beside SetAt or Truncate of one list is refused: their places are
-// not those of the list that the run has. Truncate(0) alone empties that, also behind an Append which it takes back. The input can't be nil, and a panic or runtime.Goexit in it is as in that of
-// [Dispatcher.Edit]. [Message] gives it a name.
+// Enqueue leaves input for a turn of a run, whatever its status, and returns when it is durable. A
+// live run begins the turn when it is completed, instead of ending; else the next Run, Continue,
+// Resume or Turn does: so it is with input that comes when the call has looked for some once more
+// behind that, and is about to return, as in Hooks.OnEnd. Turns are begun in the order of their
+// posting, each with one input. The input is called at once, with the empty state: what it writes
+// is what is posted, so it can't depend on what it reads. Append beside SetAt or Truncate of one
+// list is refused: their places are not those of the list that the run has. Truncate(0) alone
+// empties that, also behind an Append which it takes back. The input can't be nil, and a panic or
+// runtime.Goexit in it is as in that of [Dispatcher.Edit]. [Message] gives it a name.
 //
-// Input that the state's Check or a limit refuses, when its turn is to begin, is drained
-// from the queue by an entry that says so, and is one of Result.Warnings. A store that fails to tell what
-// waits for a run that is just completed is the error of the call, beside that result: the next one takes it.
+// Input that the state's Check or a limit refuses, when its turn is to begin, is drained from the
+// queue by an entry that says so, and is one of Result.Warnings. A store that fails to tell what
+// waits for a run that is just completed is the error of the call, beside that result: the next one
+// takes it.
 func (d *Dispatcher[S]) Enqueue(ctx context.Context, run string, input func(*S), options ...RunOption) error {
 	return d.inside().enqueue(ctx, run, erase(input), options)
 }
@@ -156,57 +157,59 @@ func (d *Dispatcher[S]) Enqueue(ctx context.Context, run string, input func(*S),
 // and no name of pawl's own, which begin with "pawl." and "record.". The value may be anything that
 // JSON can say, up to [Limits].ValueBytes.
 //
-// The run may be in any status. Note returns when the note is durable: in the log, or, if
-// somebody is at work on the run, posted to them, who take notes in the order of their posting; of a run that
-// has come to rest meanwhile and is not completed they are taken by who next goes on with it.
-// Of the options [Author] says who makes it, [Message] gives it an id, under which one note is
-// made however often it is sent, and [From] has it made only if the run still stands where the
-// caller has seen it ([ErrStaleCursor], or checkpoint.ErrBusy of one that is live), which makes a
-// note of what was read a compare-and-swap. The graph of the run may be another than the
-// dispatcher's.
+// The run may be in any status. Note returns when the note is durable: in the log, or, if somebody
+// is at work on the run, posted to them, who take notes in the order of their posting; of a run
+// that has come to rest meanwhile and is not completed they are taken by who next goes on with it.
+// Of the options [Author] says who makes it, [Message] gives it an id, under which one note is made
+// however often it is sent, and [From] has it made only if the run still stands where the caller
+// has seen it ([ErrStaleCursor], or checkpoint.ErrBusy of one that is live), which makes a note of
+// what was read a compare-and-swap. The graph of the run may be another than the dispatcher's.
 func (d *Dispatcher[S]) Note(ctx context.Context, run, name string, value any, options ...RunOption) error {
 	return d.inside().noteRun(ctx, run, name, value, options)
 }
 
 // Cancel stops a run, from any code that has the store. A live one is told so, by a durable
-// message, and comes to rest as Cancelled; Cancel returns when the message is durable, also to a node of that run, whose ctx
-// that ends. (Another error than a refusal may leave the message, which counts then.) What the run is
-// just about to begin then may begin, and nothing behind it. (If the store is no [checkpoint.Watcher] the run hears of it when
-// it comes to rest.) One at rest becomes Cancelled at once. The text of cause is kept; nil means no cause.
-// ErrCompleted if the run is completed; one that is cancelled already stays as it is; while its call has its lease yet, the log notes that. A live run of which nothing
-// is left when it hears of it is completed: State tells. One that is just coming to rest otherwise becomes Cancelled
-// behind that, when whoever has it lets go of it: its call, which returns how it rested, OnEnd, a node that was
-// abandoned, an Edit. Run, Resume and Continue go on with a run that was
-// cancelled, whoever calls them: who must not looks at State first. The graph of the run
-// may be another than the dispatcher's. Of the options [Author] says who does it: the log,
-// events, HistoryOf and the [*Rest] of whoever runs it tell. As State, it calls the store on the
-// caller's goroutine.
+// message, and comes to rest as Cancelled; Cancel returns when the message is durable, also to a
+// node of that run, whose ctx that ends. (Another error than a refusal may leave the message, which
+// counts then.) What the run is just about to begin then may begin, and nothing behind it. (If the
+// store is no [checkpoint.Watcher] the run hears of it when it comes to rest.) One at rest becomes
+// Cancelled at once. The text of cause is kept; nil means no cause. ErrCompleted if the run is
+// completed; one that is cancelled already stays as it is; while its call has its lease yet, the
+// log notes that. A live run of which nothing is left when it hears of it is completed: State
+// tells. One that is just coming to rest otherwise becomes Cancelled behind that, when whoever has
+// it lets go of it: its call, which returns how it rested, OnEnd, a node that was abandoned, an
+// Edit. Run, Resume and Continue go on with a run that was cancelled, whoever calls them: who must
+// not looks at State first. The graph of the run may be another than the dispatcher's. Of the
+// options [Author] says who does it: the log, events, HistoryOf and the [*Rest] of whoever runs it
+// tell. As State, it calls the store on the caller's goroutine.
 func (d *Dispatcher[S]) Cancel(ctx context.Context, run string, cause error, options ...RunOption) error {
 	return d.inside().cancelRun(ctx, run, cause, options)
 }
 
-// Answer ends the interrupt of this id, or, if the id is "", the only one that waits for a
-// person: a question, an approval that a gate or an interceptor wants, an effect in doubt; not a
-// pause before or after a visit, which Resume ends. For one that a node asked, value is the
-// answer, anything that JSON can say and that fits the type the node asked for; for an effect in
-// doubt it is a [Resolution]; for any other it is [Approve] or [Reject]. A Reject of a visit that
-// has not begun ends whatever else waits before it. The run goes on with the next Run or Resume,
-// or at once if it is live and has not come to rest yet: Answer never waits for it, and is never ErrBusy.
+// Answer ends the interrupt of this id, or, if the id is "", the only one that waits for a person:
+// a question, an approval that a gate or an interceptor wants, an effect in doubt; not a pause
+// before or after a visit, which Resume ends. For one that a node asked, value is the answer,
+// anything that JSON can say and that fits the type the node asked for; for an effect in doubt it
+// is a [Resolution]; for any other it is [Approve] or [Reject]. A Reject of a visit that has not
+// begun ends whatever else waits before it. The run goes on with the next Run or Resume, or at once
+// if it is live and has not come to rest yet: Answer never waits for it, and is never ErrBusy.
 //
-// Answer returns when the answer is durable: in the log, or, where somebody is at work on the run or something else waits for
-// it, as a message, which whoever drives the run drains into the log soon. An error that is no refusal may leave it in either.
-// One that was posted and waits is made the same answer, and not a second one, by who gives the same value to the same id, as the same
-// author for the same reason; one that is in the log is refused when it is given again, unless it has the same [Message].
-// ErrCommitUnknown, besides what a store means by it, if somebody else took what was posted, went on and
-// trimmed the log of that before Answer looked, as [Options.Retention] does behind a call: this answer counts
-// or another one does.
+// Answer returns when the answer is durable: in the log, or, where somebody is at work on the run
+// or something else waits for it, as a message, which whoever drives the run drains into the log
+// soon. An error that is no refusal may leave it in either. One that was posted and waits is made
+// the same answer, and not a second one, by who gives the same value to the same id, as the same
+// author for the same reason; one that is in the log is refused when it is given again, unless it
+// has the same [Message]. ErrCommitUnknown, besides what a store means by it, if somebody else took
+// what was posted, went on and trimmed the log of that before Answer looked, as [Options.Retention]
+// does behind a call: this answer counts or another one does.
 //
-// Of several answers to one interrupt exactly one counts; calls that give the same at once are one. Once it is in the log every
-// further one is refused, the same one too. An [*AnswerError] says why an answer was refused, and of an
-// interrupt that was answered by whom and when; then nothing has changed. (If somebody has rewound the run while it was
-// being given, the log notes that it did not count. So it does of an answer to a pause that comes when a Resume has looked at what
-// was posted and not yet begun, as in OnStart: the Resume ends the pause.) [Author] says who gives
-// it, [Because] why. As State, Answer calls the store on the caller's goroutine.
+// Of several answers to one interrupt exactly one counts; calls that give the same at once are one.
+// Once it is in the log every further one is refused, the same one too. An [*AnswerError] says why
+// an answer was refused, and of an interrupt that was answered by whom and when; then nothing has
+// changed. (If somebody has rewound the run while it was being given, the log notes that it did not
+// count. So it does of an answer to a pause that comes when a Resume has looked at what was posted
+// and not yet begun, as in OnStart: the Resume ends the pause.) [Author] says who gives it,
+// [Because] why. As State, Answer calls the store on the caller's goroutine.
 func (d *Dispatcher[S]) Answer(ctx context.Context, run, interrupt string, value any, options ...RunOption) error {
 	return d.inside().give(ctx, run, checkpoint.AnswerGiven, map[string]any{interrupt: value}, options)
 }
@@ -225,15 +228,17 @@ func (d *Dispatcher[S]) Open(ctx context.Context, run string) (*Opened, error) {
 // with what the function would have returned, or [NotHappened]. The visit is found by its path,
 // the effect by its key. If the visit waits to be told (dag.DoubtAsks) this answers it.
 //
-// Resolve runs nothing: the next Run or Resume goes on with the visit, or a live run at once.
-// A [*ResolutionError] says why it was refused, and nothing has changed: ErrNotInDoubt, also
-// for the effect of a visit that is at work; ErrAnswerType if the output is of another type
-// than the function's. That is the one with which the effect began, or, if the visit waits to be told, with which it came to
-// wait: what a later program wants is known when its node runs, and may be dag.ErrOutputChanged then. [OpenEffect].Want, or
-// that of the [Interrupt], tells. Resolve returns when what was said is durable; each doubt is resolved
-// at most once. An error that is no refusal, as of a store that failed behind the message, may leave what was said in the log,
-// or as a message, which will count. Say it again to be sure: the same of the same author that waits changes nothing, and
-// once it is in the log what is said again is refused, the same too. [Author] says who does it.
+// Resolve runs nothing: the next Run or Resume goes on with the visit, or a live run at once. A
+// [*ResolutionError] says why it was refused, and nothing has changed: ErrNotInDoubt, also for the
+// effect of a visit that is at work; ErrAnswerType if the output is of another type than the
+// function's. That is the one with which the effect began, or, if the visit waits to be told, with
+// which it came to wait: what a later program wants is known when its node runs, and may be
+// dag.ErrOutputChanged then. [OpenEffect].Want, or that of the [Interrupt], tells. Resolve returns
+// when what was said is durable; each doubt is resolved at most once. An error that is no refusal,
+// as of a store that failed behind the message, may leave what was said in the log, or as a
+// message, which will count. Say it again to be sure: the same of the same author that waits
+// changes nothing, and once it is in the log what is said again is refused, the same too. [Author]
+// says who does it.
 func (d *Dispatcher[S]) Resolve(ctx context.Context, run, visit, key string, r Resolution, options ...RunOption) error {
 	return d.inside().resolve(ctx, run, visit, key, r, options)
 }
@@ -246,12 +251,12 @@ func (d *Dispatcher[S]) State(ctx context.Context, run string) (*Result[S], erro
 	return typed[S](run, r), err
 }
 
-// At reads a run as it stood at a checkpoint: "run@seq" or "path@superstep" as
-// [Checkpoint] prints them, a superstep number of the top frame (of a fork also that of the one behind which it
-// begins), "0" for the state as the run was opened, or "tag:NAME"; "" is the last checkpoint, read as one of the run's own frame. Of a
-// frame inside a later turn the path begins with the turn: "2/compose-loop/1@3".
-// checkpoint.ErrCursor if it names no checkpoint of the run, or, of a run that is called like a
-// frame, two. As State, it calls the store on the caller's goroutine.
+// At reads a run as it stood at a checkpoint: "run@seq" or "path@superstep" as [Checkpoint] prints
+// them, a superstep number of the top frame (of a fork also that of the one behind which it
+// begins), "0" for the state as the run was opened, or "tag:NAME"; "" is the last checkpoint, read
+// as one of the run's own frame. Of a frame inside a later turn the path begins with the turn:
+// "2/compose-loop/1@3". checkpoint.ErrCursor if it names no checkpoint of the run, or, of a run
+// that is called like a frame, two. As State, it calls the store on the caller's goroutine.
 func (d *Dispatcher[S]) At(ctx context.Context, run, address string) (*Result[S], error) {
 	r, err := d.inside().at(ctx, run, address)
 	return typed[S](run, r), err
@@ -271,14 +276,16 @@ func (d *Dispatcher[S]) History(ctx context.Context, run string, frames ...strin
 // Graph returns the name of the graph that d runs.
 func (d *Dispatcher[S]) Graph() string { return d.named("Graph").plan.Name }
 
-// Takes reports whether runs of a graph, of which a store tells the name and the digest ([checkpoint.Info]), are for d to go on
-// with: those of its graph's name, and of a graph that a [Migration] names. Whether one can be gone on with its log says.
+// Takes reports whether runs of a graph, of which a store tells the name and the digest
+// ([checkpoint.Info]), are for d to go on with: those of its graph's name, and of a graph that a
+// [Migration] names. Whether one can be gone on with its log says.
 func (d *Dispatcher[S]) Takes(graph, digest string) bool {
 	return d.named("Takes").takes(graph, digest)
 }
 
-// Graphs returns the names of the graphs whose runs d takes, to list them by: the first is that of its own. Of a graph that a
-// [Migration] names the store knows the name; with an error of that they are those that it could tell.
+// Graphs returns the names of the graphs whose runs d takes, to list them by: the first is that of
+// its own. Of a graph that a [Migration] names the store knows the name; with an error of that they
+// are those that it could tell.
 func (d *Dispatcher[S]) Graphs(ctx context.Context) ([]string, error) {
 	c := d.inside()
 	if err := c.called(ctx); err != nil {

@@ -10,12 +10,11 @@
 //
 // # Results
 //
-// err == nil means Completed. A run that came to rest otherwise returns a [*Rest] with
-// its status, cursor, cause and pending interrupts; errors.Is finds [ErrInterrupted],
-// context.Canceled (cancelled) and context.DeadlineExceeded (a deadline of the caller
-// passed), errors.As the [*NodeError] of a node that failed. Refusals and errors of the
-// store are themselves. The [Result] beside the error is never nil, and its doc says when it can't tell
-// where the run stands.
+// err == nil means Completed. A run that came to rest otherwise returns a [*Rest] with its status,
+// cursor, cause and pending interrupts; errors.Is finds [ErrInterrupted], context.Canceled
+// (cancelled) and context.DeadlineExceeded (a deadline of the caller passed), errors.As the
+// [*NodeError] of a node that failed. Refusals and errors of the store are themselves. The [Result]
+// beside the error is never nil, and its doc says when it can't tell where the run stands.
 //
 // # Who may call
 //
@@ -65,30 +64,32 @@
 //
 // # Hooks
 //
-// [Options.Hooks] has OnStart and OnEnd, a pair round every call in which a run is at work,
-// and interceptors, which stand round visits of nodes that know nothing of them. Before a
-// visit an [Interceptor] rules [Continue], [Instead], [Ask] or [Deny]: the most restrictive
-// counts, an approval is durable and of that question and visit, and what says nothing, breaks or can't be
-// followed fails the visit before its function has begun. After one it says [Keep] or
-// [Replace]. Whatever is not the node's own doing is in the log, with who it was.
+// [Options.Hooks] has OnStart and OnEnd, a pair round every call in which a run is at work, and
+// interceptors, which stand round visits of nodes that know nothing of them. Before a visit an
+// [Interceptor] rules [Continue], [Instead], [Ask] or [Deny]: the most restrictive counts, an
+// approval is durable and of that question and visit, and what says nothing, breaks or can't be
+// followed fails the visit before its function has begun. After one it says [Keep] or [Replace].
+// Whatever is not the node's own doing is in the log, with who it was.
 //
 // # Check
 //
-// What the Check of a state (see package state) refuses does not count. At the end of a superstep its error is why the run
-// has failed, in a [*FaultError] of kind check: all of the superstep is taken back, and runs again at the next resume. An
-// Edit, a Fork with one, and a resume are refused with such an error, and nothing has changed. The input of Run, Start and
-// Turn is refused with a FaultError of kind input; of queued input Result.Warnings tells, and it is passed over. Of what the
-// in of an Embed or EachGraph has written it is a [*NodeError] of kind state: that visit has failed.
+// What the Check of a state (see package state) refuses does not count. At the end of a superstep
+// its error is why the run has failed, in a [*FaultError] of kind check: all of the superstep is
+// taken back, and runs again at the next resume. An Edit, a Fork with one, and a resume are refused
+// with such an error, and nothing has changed. The input of Run, Start and Turn is refused with a
+// FaultError of kind input; of queued input Result.Warnings tells, and it is passed over. Of what
+// the in of an Embed or EachGraph has written it is a [*NodeError] of kind state: that visit has
+// failed.
 //
 // # Questions
 //
 // What a node asks ([dag.Ask]) is an interrupt with an id. [Dispatcher.Answer] ends one,
-// [Dispatcher.Answers] several at once, all or none, and [Dispatcher.Skip] one without an
-// answer; [Answering] has the call that goes on with the run answer first: from any code that has the store, while the run is live or at rest. Each ends once; an
-// answer that was accepted is the one that the node gets. A question that expires ends by itself,
-// at its instant while the run is live, and else with the next call that goes on: a run that only
-// waits for people rests, and nothing of it runs. [InterruptKind] lists what else a visit may
-// wait for.
+// [Dispatcher.Answers] several at once, all or none, and [Dispatcher.Skip] one without an answer;
+// [Answering] has the call that goes on with the run answer first: from any code that has the
+// store, while the run is live or at rest. Each ends once; an answer that was accepted is the one
+// that the node gets. A question that expires ends by itself, at its instant while the run is live,
+// and else with the next call that goes on: a run that only waits for people rests, and nothing of
+// it runs. [InterruptKind] lists what else a visit may wait for.
 //
 // # Gates
 //
@@ -110,19 +111,19 @@
 //
 // A checkpoint is a place to go on from. [Dispatcher.Fork] makes other runs that begin there, which
 // take what effects returned behind it instead of doing them again; [Dispatcher.Rewind] lets the
-// run itself go back, in its own log, under other idempotency keys. [Dispatcher.Lineage] tells where
-// a run comes from, [Dispatcher.Blame] who wrote each cell. [Dispatcher.Trim] and
+// run itself go back, in its own log, under other idempotency keys. [Dispatcher.Lineage] tells
+// where a run comes from, [Dispatcher.Blame] who wrote each cell. [Dispatcher.Trim] and
 // [Options.Retention] drop the past that nobody needs.
 //
 // # Changed graphs
 //
 // A run that another graph has made can always be cancelled and answered, and its events can be
-// read. Its state can be if every cell that holds something has the same type in this graph, or
-// if a [Migration] knows the way; of a checkpoint from before a migration that is in the log
-// one has to be among [Options.Migrations] that leads from that graph to this one. The run goes on if its past is the same
-// in this graph: what has settled or is open, with the same edges before it, and every cell that
-// holds something. Else a [*GraphChangedError] says what stands in the way, and nothing has
-// changed; a [Migration] may know the way round.
+// read. Its state can be if every cell that holds something has the same type in this graph, or if
+// a [Migration] knows the way; of a checkpoint from before a migration that is in the log one has
+// to be among [Options.Migrations] that leads from that graph to this one. The run goes on if its
+// past is the same in this graph: what has settled or is open, with the same edges before it, and
+// every cell that holds something. Else a [*GraphChangedError] says what stands in the way, and
+// nothing has changed; a [Migration] may know the way round.
 //
 // # Inside
 //
@@ -132,12 +133,12 @@
 //
 // # Words
 //
-// For those who know an agent SDK: resume with the strategy crash is Resume, with the strategy manual
-// it is [Dispatcher.Open] and [Manual]; its overrides are [Settings], Options and the graph that the
-// program has now. A sealed tool call is an effect in doubt, with its phase and advice ([Opened]), and
-// [Dispatcher.Resolve] unseals it. A snapshot is a [Dispatcher.Tag]; every checkpoint is a safe fork point.
-// Breakpoints are events, hooks are interceptors, permission modes are [Gates], the pool is package
-// supervisor.
+// For those who know an agent SDK: resume with the strategy crash is Resume, with the strategy
+// manual it is [Dispatcher.Open] and [Manual]; its overrides are [Settings], Options and the graph
+// that the program has now. A sealed tool call is an effect in doubt, with its phase and advice
+// ([Opened]), and [Dispatcher.Resolve] unseals it. A snapshot is a [Dispatcher.Tag]; every
+// checkpoint is a safe fork point. Breakpoints are events, hooks are interceptors, permission modes
+// are [Gates], the pool is package supervisor.
 //
 // For those who know a graph engine: a thread is a run; get_state is State, get_state_history
 // [Dispatcher.HistoryOf], get_state_at At, update_state Edit; the recursion limit is

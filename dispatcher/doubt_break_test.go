@@ -31,9 +31,9 @@ type brokenText struct{}
 
 func (brokenText) String() string { runtime.Goexit(); return "" }
 
-// An attempt in which the function of an effect breaks, and that breaks with it, ends as one that returns that the effect is in
-// doubt, if it is the last one: a panic says as little as an error of what the other side did. With a person asked it
-// waits for that, whatever attempts are left.
+// An attempt in which the function of an effect breaks, and that breaks with it, ends as one that
+// returns that the effect is in doubt, if it is the last one: a panic says as little as an error of
+// what the other side did. With a person asked it waits for that, whatever attempts are left.
 func TestDoubtPoliciesOfABreak(t *testing.T) {
 	for name, c := range doubtBreaks {
 		for doubt, want := range map[dag.Doubt]string{
@@ -82,7 +82,8 @@ func TestDoubtPoliciesOfABreak(t *testing.T) {
 	}
 }
 
-// asksOfABreak expects that who is asked about the effect is told how its function broke, and is asked again if it does so again.
+// asksOfABreak expects that who is asked about the effect is told how its function broke, and is
+// asked again if it does so again.
 func asksOfABreak(t *testing.T, d *dispatcher.Dispatcher[Tale], res *dispatcher.Result[Tale], name, says string) {
 	t.Helper()
 	var q checkpoint.DoubtQuestion
@@ -104,8 +105,9 @@ func asksOfABreak(t *testing.T, d *dispatcher.Dispatcher[Tale], res *dispatcher.
 	}
 }
 
-// A node that breaks while an effect of it is in doubt fails as one that returns an error then: by the panic, but if that
-// is the error of the effect, or by what the effect declares. What has ended, or did not happen, or is replayable, is in no doubt.
+// A node that breaks while an effect of it is in doubt fails as one that returns an error then: by
+// the panic, but if that is the error of the effect, or by what the effect declares. What has
+// ended, or did not happen, or is replayable, is in no doubt.
 func TestDoubtOfANodeThatBreaks(t *testing.T) {
 	lost := func(context.Context, int) (string, error) { return "", errDoubtReset }
 	breaks := func(context.Context, int) (string, error) { panic(errFire) }
@@ -164,8 +166,9 @@ func TestDoubtOfANodeThatBreaks(t *testing.T) {
 	}
 }
 
-// A node that survives that the function of its effect breaks, and then breaks by something else, fails by both: who reads
-// of the failure finds the doubt, what the function broke by, and what the node did.
+// A node that survives that the function of its effect breaks, and then breaks by something else,
+// fails by both: who reads of the failure finds the doubt, what the function broke by, and what the
+// node did.
 func TestDoubtOfANodeThatBreaksAgain(t *testing.T) {
 	quiet(t)
 	panics, exits := func(err error) func() { return func() { panic(err) } }, runtime.Goexit
@@ -218,8 +221,9 @@ func TestDoubtOfANodeThatBreaksAgain(t *testing.T) {
 	}
 }
 
-// Of two effects of one attempt whose functions break, the second with the node, each is told of once: the one that has the visit
-// fail, and behind it the one by which the node breaks. Both are in doubt, and both can be said.
+// Of two effects of one attempt whose functions break, the second with the node, each is told of
+// once: the one that has the visit fail, and behind it the one by which the node breaks. Both are
+// in doubt, and both can be said.
 func TestDoubtOfTwoEffectsThatBreak(t *testing.T) {
 	for doubts, want := range map[[2]dag.Doubt]string{
 		{dag.DoubtTells, dag.DoubtTells}: "b", {dag.DoubtTells, dag.DoubtFails}: "b", {dag.DoubtAsks, dag.DoubtFails}: "b",
@@ -268,7 +272,8 @@ func TestDoubtOfTwoEffectsThatBreak(t *testing.T) {
 	}
 }
 
-// The effect by which the node broke is told of, also if another one has broken behind that, in a function that the node had deferred.
+// The effect by which the node broke is told of, also if another one has broken behind that, in a
+// function that the node had deferred.
 func TestDoubtOfAnEffectThatBreaksBehindTheNode(t *testing.T) {
 	d := process(t, effectNode(t, func(ctx context.Context, s *Tale) error {
 		defer func() {

@@ -164,7 +164,8 @@ func TestDoubtToldToTheFailureEdge(t *testing.T) {
 }
 
 // A frame may reach a dag.Fail beside a doubt, and its failure be followed. That is no dead end of
-// the run: once the doubt is resolved the frame fails, as it would have, and its failure edge is taken.
+// the run: once the doubt is resolved the frame fails, as it would have, and its failure edge is
+// taken.
 func TestDoubtBesideADeadEnd(t *testing.T) {
 	for _, nested := range []bool{false, true} {
 		quiet(t)
@@ -201,8 +202,8 @@ func TestDoubtBesideADeadEnd(t *testing.T) {
 }
 
 // An effect that an earlier attempt has left in doubt holds the failure edge back also if the visit
-// fails before it comes to the effect again: in its first line, or since an interceptor denies it, a person rejects it, or
-// whoever is asked about it panics.
+// fails before it comes to the effect again: in its first line, or since an interceptor denies it,
+// a person rejects it, or whoever is asked about it panics.
 func TestDoubtLeftBehindTakesNoFailureEdge(t *testing.T) {
 	intercepted := func(before func(context.Context, dispatcher.Call) dispatcher.Ruling) (o dispatcher.Options) {
 		o.Hooks.Intercept = []dispatcher.Interceptor{{Name: "no", Before: before}}
@@ -269,8 +270,9 @@ func TestDoubtLeftBehindTakesNoFailureEdge(t *testing.T) {
 	}
 }
 
-// An effect that is in doubt in a frame that was voided holds back the failure edge of what held the frame, and of what is around
-// that, if it fails before the visit comes to the effect again: inside the frame, or before that begins.
+// An effect that is in doubt in a frame that was voided holds back the failure edge of what held
+// the frame, and of what is around that, if it fails before the visit comes to the effect again:
+// inside the frame, or before that begins.
 func TestDoubtInAVoidedFrameTakesNoFailureEdge(t *testing.T) {
 	items := func(*Tale) []int { return []int{1} }
 	none, once := func(_, _ *Tale) {}, func(*Tale) bool { return true }
@@ -365,7 +367,8 @@ func TestDoubtInAVoidedFrameTakesNoFailureEdge(t *testing.T) {
 	}
 }
 
-// An effect in doubt in a frame that was voided holds nothing back if no visit comes to it any more.
+// An effect in doubt in a frame that was voided holds nothing back if no visit comes to it any
+// more.
 func TestDoubtThatNobodyMeetsHoldsNothingBack(t *testing.T) {
 	var w witness
 	ctx, cancel := context.WithCancel(t.Context())
@@ -401,8 +404,8 @@ func TestDoubtThatNobodyMeetsHoldsNothingBack(t *testing.T) {
 	w.expect(t, "hold/in/pay", "hold/in/pay", "hold/last", "refund")
 }
 
-// Of two effects in doubt in one attempt, of which one would have the visit ask and one has it fail, the second one decides:
-// the visit fails, whichever was in doubt first.
+// Of two effects in doubt in one attempt, of which one would have the visit ask and one has it
+// fail, the second one decides: the visit fails, whichever was in doubt first.
 func TestDoubtOfTwoEffects(t *testing.T) {
 	for _, doubts := range [][2]dag.Doubt{{dag.DoubtFails, dag.DoubtAsks}, {dag.DoubtAsks, dag.DoubtFails}} {
 		b := dag.New[Tale]("two")
@@ -437,9 +440,10 @@ func TestDoubtOfTwoEffects(t *testing.T) {
 	}
 }
 
-// An effect whose function panics, calls runtime.Goexit or returns that the time of the visit is over is in doubt as one that
-// returns another error: it is not done again, and whichever attempt goes on is told. If that returns the error no further one
-// is made, and the failure edge is taken. Who follows it is told as well if there is none to go on.
+// An effect whose function panics, calls runtime.Goexit or returns that the time of the visit is
+// over is in doubt as one that returns another error: it is not done again, and whichever attempt
+// goes on is told. If that returns the error no further one is made, and the failure edge is taken.
+// Who follows it is told as well if there is none to go on.
 func TestDoubtOfAFunctionThatBreaks(t *testing.T) {
 	for name, c := range map[string]struct {
 		breaks   func(context.Context)
@@ -480,8 +484,9 @@ func TestDoubtOfAFunctionThatBreaks(t *testing.T) {
 	}
 }
 
-// A node may survive that the function of its effect panics, or calls runtime.Goexit in a goroutine that the node has begun. What is
-// declared for the doubt comes of the visit all the same: the node has been told nothing that it could have decided by.
+// A node may survive that the function of its effect panics, or calls runtime.Goexit in a goroutine
+// that the node has begun. What is declared for the doubt comes of the visit all the same: the node
+// has been told nothing that it could have decided by.
 func TestDoubtOfABreakThatTheNodeSurvives(t *testing.T) {
 	for name, c := range map[string]struct {
 		around             func(effect func(breaks func()))

@@ -46,8 +46,9 @@ func doubtItems(t *testing.T, w *witness, parallel int, part func(context.Contex
 }
 
 // An item that was cut off in an effect has begun, and is not spared when an item before it fails,
-// though fewer have a place now, or the frame around it was voided, or the run rewound, and it begins anew: with it there is
-// an effect in doubt, so the failure edge waits for somebody to say what happened.
+// though fewer have a place now, or the frame around it was voided, or the run rewound, and it
+// begins anew: with it there is an effect in doubt, so the failure edge waits for somebody to say
+// what happened.
 func TestDoubtOfAnItemWithoutAPlace(t *testing.T) {
 	for _, before := range []string{"", "voided", "rewound"} {
 		var w witness

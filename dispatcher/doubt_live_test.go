@@ -117,8 +117,8 @@ func TestDoubtResolvedForTheNextOwner(t *testing.T) {
 	})
 }
 
-// A run that may be ahead of the disk drains what somebody says of an effect behind what it has of the effect itself: a visit that
-// is taken back later is told.
+// A run that may be ahead of the disk drains what somebody says of an effect behind what it has of
+// the effect itself: a visit that is taken back later is told.
 func TestDoubtResolvedOfARunAheadOfTheDisk(t *testing.T) {
 	quiet(t)
 	inner, paid := new(memory.Store), make(chan struct{})
@@ -221,8 +221,8 @@ func TestDoubtResolvedByMany(t *testing.T) {
 	}
 }
 
-// What is said of a doubt whose visit has ended may be heard when it changes nothing any more. If the run goes back to the doubt,
-// what is said then counts, though it is said of the same one.
+// What is said of a doubt whose visit has ended may be heard when it changes nothing any more. If
+// the run goes back to the doubt, what is said then counts, though it is said of the same one.
 func TestDoubtThatWasResolvedTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := new(memory.Store)
@@ -284,8 +284,8 @@ func TestDoubtThatWasResolvedTooLate(t *testing.T) {
 	})
 }
 
-// Who says what came of an effect while it begins anew is told so: what he says changes nothing any more, and he can say it
-// again.
+// Who says what came of an effect while it begins anew is told so: what he says changes nothing any
+// more, and he can say it again.
 func TestResolveOfAnEffectThatBeginsAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var inner memory.Store
@@ -326,8 +326,9 @@ func TestResolveOfAnEffectThatBeginsAnew(t *testing.T) {
 	})
 }
 
-// Who says what came of an effect, and whose message comes while it is done again, in the one visit that is at work, is too late as
-// well: what came of it now is what counts, and the log can be read.
+// Who says what came of an effect, and whose message comes while it is done again, in the one visit
+// that is at work, is too late as well: what came of it now is what counts, and the log can be
+// read.
 func TestResolveOfAnEffectThatIsDoneAgain(t *testing.T) {
 	for name, fails := range map[string]bool{"well": false, "in doubt again": true} {
 		t.Run(name, func(t *testing.T) {
@@ -385,7 +386,8 @@ func TestResolveOfAnEffectThatIsDoneAgain(t *testing.T) {
 	}
 }
 
-// With Manual a call looks for doubts behind what was said of them: in a message that waits, and by the call itself.
+// With Manual a call looks for doubts behind what was said of them: in a message that waits, and by
+// the call itself.
 func TestManualLooksBehindWhatWasPosted(t *testing.T) {
 	for name, doubt := range map[string]dag.Doubt{"asks": dag.DoubtAsks, "fails": dag.DoubtFails} {
 		for _, repeats := range []bool{false, true} {
@@ -437,8 +439,9 @@ func TestManualLooksBehindWhatWasPosted(t *testing.T) {
 	}
 }
 
-// Who says what came of an effect, and whose message comes when the visit has left another one in doubt, of another turn or of the run
-// as it goes on from an earlier checkpoint, has said nothing of that: also where the clock shows one instant for both.
+// Who says what came of an effect, and whose message comes when the visit has left another one in
+// doubt, of another turn or of the run as it goes on from an earlier checkpoint, has said nothing
+// of that: also where the clock shows one instant for both.
 func TestResolveOfADoubtThatIsPast(t *testing.T) {
 	for name, anew := range map[string]func(*testing.T, *dispatcher.Dispatcher[Tale]){
 		"next turn": func(t *testing.T, d *dispatcher.Dispatcher[Tale]) {
@@ -488,7 +491,8 @@ func TestResolveOfADoubtThatIsPast(t *testing.T) {
 	}
 }
 
-// An attempt that has timed out, and left an effect in doubt by that, is one, also if the run is cancelled before anybody looks at it.
+// An attempt that has timed out, and left an effect in doubt by that, is one, also if the run is
+// cancelled before anybody looks at it.
 func TestDoubtByATimeoutBeforeACancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -369,8 +369,8 @@ func TestDoubtOfWhatIsKnown(t *testing.T) {
 	}
 }
 
-// Each doubt is resolved by itself, also where the clock shows one instant for them: behind a resolution that it did not
-// happen, and behind a rewind.
+// Each doubt is resolved by itself, also where the clock shows one instant for them: behind a
+// resolution that it did not happen, and behind a rewind.
 func TestDoubtsOfOneInstant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		side := doubtSide{fails: 3}

@@ -11,8 +11,9 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// Who says what came of an effect, and can't learn whether it counts since the run has gone on and was trimmed meanwhile, is told
-// that nobody knows: not that something was trimmed, as if nothing had been said.
+// Who says what came of an effect, and can't learn whether it counts since the run has gone on and
+// was trimmed meanwhile, is told that nobody knows: not that something was trimmed, as if nothing
+// had been said.
 func TestResolveBesideATrim(t *testing.T) {
 	for _, doubt := range []dag.Doubt{dag.DoubtTells, dag.DoubtAsks, dag.DoubtFails} {
 		synctest.Test(t, func(t *testing.T) {

@@ -176,8 +176,8 @@ func TestDoubtInIterations(t *testing.T) {
 	sameMachine(t, d, run)
 }
 
-// A Loop that has failed in doubt may be voided. Begun anew it fails as any other, once somebody has said what happened: its failure
-// edge is taken, and what has finished in it counts.
+// A Loop that has failed in doubt may be voided. Begun anew it fails as any other, once somebody
+// has said what happened: its failure edge is taken, and what has finished in it counts.
 func TestDoubtInAVoidedLoopIsOver(t *testing.T) {
 	quiet(t)
 	var w witness

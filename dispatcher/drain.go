@@ -8,9 +8,9 @@ import "context"
 // a [*Rest] with ErrDrain as its cause; or it has come to rest by itself, if nothing more
 // could have run.
 //
-// The context still ends what takes too long. With the cause ErrDrain it leaves the run
-// Running as well. A run that a call opens when now is closed already is left Pending, which recovery takes too. Now can't be
-// nil: nobody could close it.
+// The context still ends what takes too long. With the cause ErrDrain it leaves the run Running as
+// well. A run that a call opens when now is closed already is left Pending, which recovery takes
+// too. Now can't be nil: nobody could close it.
 func Drain(now <-chan struct{}) RunOption {
 	return RunOption{"Drain", func(w *wishes) error {
 		if now == nil {
@@ -45,8 +45,8 @@ func (r *run) cause() error {
 	return ErrDrain
 }
 
-// atEnd reports whether nothing could run although nothing has told the run to stop but
-// that it is to drain: so it rests as it would have. A question whose time is over is something to run behind.
+// atEnd reports whether nothing could run although nothing has told the run to stop but that it is
+// to drain: so it rests as it would have. A question whose time is over is something to run behind.
 func (r *run) atEnd() bool {
 	return !r.ctxDone() && r.m.root.begun() && len(r.m.ready) == 0 && r.due.none() && !r.unasked && len(r.overdue()) == 0
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/pawlgo/pawl/state"
 )
 
-// buryGraph has an Each of these items beside a step, in whose body beside is called, in the run's own graph or in a Loop.
+// buryGraph has an Each of these items beside a step, in whose body beside is called, in the run's
+// own graph or in a Loop.
 func buryGraph(t *testing.T, w *witness, followed, inLoop bool, item func(*Tale, string), beside func(), items ...string) *dag.Graph[Tale] {
 	t.Helper()
 	add := func(b *dag.Builder[Tale]) (review, slow dag.Edge[Tale]) {
@@ -41,8 +42,8 @@ func buryGraph(t *testing.T, w *witness, followed, inLoop bool, item func(*Tale,
 	return frozen(t, b)
 }
 
-// Several items that are rejected while something else runs are one failure of the Each, whether in one message
-// or one after the other; the run goes on from it, and another process reads the same.
+// Several items that are rejected while something else runs are one failure of the Each, whether in
+// one message or one after the other; the run goes on from it, and another process reads the same.
 func TestEachIsBuriedOnce(t *testing.T) {
 	for _, followed := range []bool{true, false} {
 		for _, inLoop := range []bool{false, true} {
@@ -155,7 +156,8 @@ func buryRejects(t *testing.T, d *dispatcher.Dispatcher[Tale], together, followe
 	synctest.Wait()
 }
 
-// What such an Each has finished may conflict: that is one failure of the run as well, and the items run again once.
+// What such an Each has finished may conflict: that is one failure of the run as well, and the
+// items run again once.
 func TestEachThatConflictsIsBuriedOnce(t *testing.T) {
 	for _, together := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {

@@ -111,8 +111,8 @@ func TestEachKeptBesideAConflict(t *testing.T) {
 	}
 }
 
-// So it is where what was finished around the Each has been kept before: its items are others by the state as it is then, and none of
-// them runs again.
+// So it is where what was finished around the Each has been kept before: its items are others by
+// the state as it is then, and none of them runs again.
 func TestEachKeptInALoopBesideAConflict(t *testing.T) {
 	t.Parallel()
 	var w witness
@@ -158,7 +158,8 @@ func TestEachKeptInALoopBesideAConflict(t *testing.T) {
 	sameMachine(t, process(t, g, store, dispatcher.Options{}), run)
 }
 
-// An item of an Each that has failed is voided with what it depends on, and runs again: its items are there for that.
+// An item of an Each that has failed is voided with what it depends on, and runs again: its items
+// are there for that.
 func TestEachThatFailedRunsAStaleItem(t *testing.T) {
 	t.Parallel()
 	var w witness

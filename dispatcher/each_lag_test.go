@@ -57,8 +57,9 @@ func eachLasting(t testing.TB, n int, p dag.Policy, last func(item int) time.Dur
 	return frozen(t, b)
 }
 
-// Ten thousand quick items, one after the other or side by side, share a few appends, of which none is large. No snapshot
-// is made of what they have done: it would be about as long as their log. Behind their merge one may be due.
+// Ten thousand quick items, one after the other or side by side, share a few appends, of which none
+// is large. No snapshot is made of what they have done: it would be about as long as their log.
+// Behind their merge one may be due.
 func TestEachQuickItemsShareAppends(t *testing.T) {
 	for _, parallel := range []int{1, 7, 0} {
 		synctest.Test(t, func(t *testing.T) {
@@ -93,8 +94,8 @@ func TestEachSlowItemsAreFlushedOneByOne(t *testing.T) {
 		g, store := eachLasting(t, 10, dag.Policy{Parallel: 1}, func(int) time.Duration { return 2 * eachAppend }), newEachDisk()
 		res, err := process(t, g, store, dispatcher.Options{}).Run(t.Context(), run, nil)
 		completes(t, res, err)
-		// Opened, Entered twice, and the items. The last one shares its append with what follows: two
-		// supersteps, the end of the Each, and that of the run.
+		// Opened, Entered twice, and the items. The last one shares its append with what follows:
+		// two supersteps, the end of the Each, and that of the run.
 		want := []int{3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 5}
 		if !slices.Equal(store.appends, want) {
 			t.Errorf("appends of %v entries, want %v", store.appends, want)
@@ -125,8 +126,9 @@ func TestEachSlowItemsAreFlushedSideBySide(t *testing.T) {
 	})
 }
 
-// What is done while an append is under way waits no longer than what is done behind it: 900 ms of work, in
-// appends of a tenth of a second, are not kept for company while the store has nothing to do.
+// What is done while an append is under way waits no longer than what is done behind it: 900 ms of
+// work, in appends of a tenth of a second, are not kept for company while the store has nothing to
+// do.
 func TestEachWorkDuringAnAppendIsFlushedBehindIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const unit = 100 * time.Millisecond
@@ -162,8 +164,8 @@ func TestEachWorkDuringAnAppendIsFlushedBehindIt(t *testing.T) {
 	})
 }
 
-// What has waited as long as an append takes waits no longer, though a slow item goes on:
-// an hour later nothing but that one would run again, whether others run beside it or it is the last.
+// What has waited as long as an append takes waits no longer, though a slow item goes on: an hour
+// later nothing but that one would run again, whether others run beside it or it is the last.
 func TestEachLagIsNoLongerThanAnAppend(t *testing.T) {
 	t.Run("beside another", func(t *testing.T) { lagBesideSlow(t, 4, dag.Policy{Parallel: 2}, "review/3", "review/4") })
 	t.Run("alone", func(t *testing.T) { lagBesideSlow(t, 3, dag.Policy{Parallel: 1}, "review/3") })

@@ -16,8 +16,9 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// An item is rejected while the run rests Failed by one before it, which the resume renews: the first one that failed is the
-// rejected one from then on. What stands before it has begun or begins, and counts, whatever the process has of the run.
+// An item is rejected while the run rests Failed by one before it, which the resume renews: the
+// first one that failed is the rejected one from then on. What stands before it has begun or
+// begins, and counts, whatever the process has of the run.
 func TestEachRejectedBehindWhatIsRenewed(t *testing.T) {
 	for name, c := range map[string]struct {
 		parallel int      // of all visits
@@ -99,8 +100,8 @@ func eachRejected(t *testing.T, parallel int, again []string, eager, other, edit
 	sameMachine(t, d, run)
 }
 
-// A place of Options.Parallel that a run has got for an item which a rejection stops at that moment is free for others, for as long as
-// the run waits for something else.
+// A place of Options.Parallel that a run has got for an item which a rejection stops at that moment
+// is free for others, for as long as the run waits for something else.
 func TestEachRejectedLeavesItsPlace(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that the rejection is there before the run has looked at its place
 	met := false
@@ -112,8 +113,8 @@ func TestEachRejectedLeavesItsPlace(t *testing.T) {
 	}
 }
 
-// eachRejectedInPlace reports whether the rejection came before the run had begun the item that has its place: not so if the
-// goroutine that rejects was preempted.
+// eachRejectedInPlace reports whether the rejection came before the run had begun the item that has
+// its place: not so if the goroutine that rejects was preempted.
 func eachRejectedInPlace(t *testing.T) (met bool) {
 	var w witness
 	var d *dispatcher.Dispatcher[Tale]

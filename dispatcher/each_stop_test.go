@@ -281,8 +281,9 @@ func TestEachFailureBeforeWhatAsks(t *testing.T) {
 	})
 }
 
-// Of several items that have failed the first may come to have not: a Loop inside it is voided, and it goes on. Then what stands
-// behind it, before the next one that failed, may begin as well, and counts.
+// Of several items that have failed the first may come to have not: a Loop inside it is voided, and
+// it goes on. Then what stands behind it, before the next one that failed, may begin as well, and
+// counts.
 func TestEachFailureThatIsVoided(t *testing.T) {
 	right := false
 	again, body, b := dag.New[Tale]("again"), dag.New[Tale]("body"), dag.New[Tale]("tale")

@@ -89,7 +89,8 @@ func waits(all ...dispatcher.Interrupt) *dispatcher.Rest {
 	}
 }
 
-// What a run says that rests behind a visit, or before it, is where it rests, and not what comes next.
+// What a run says that rests behind a visit, or before it, is where it rests, and not what comes
+// next.
 func TestEdgesTextsOfPauses(t *testing.T) {
 	for want, o := range map[string]dispatcher.Options{
 		`dispatcher: run "r" is interrupted after look: Resume ends the pause`: {InterruptAfter: []string{"look"}},

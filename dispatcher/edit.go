@@ -40,11 +40,11 @@ type EditOptions struct {
 // Where the items of an Each under way are others after the edit the error is an
 // [*ItemsChangedError], unless Void names the Each.
 //
-// The state's Check and the limits hold; a panic in edit is a [*FaultError], and a runtime.Goexit ends the
-// caller's goroutine, as it would anywhere, and changes nothing. ErrBusy if the
-// run is live: cancel it first. ErrCompleted if it is completed: Turn gives it new input. Of an
-// error nothing has changed, unless it is ErrCommitUnknown. For a frame whose state is of
-// another type there is [EditOf].
+// The state's Check and the limits hold; a panic in edit is a [*FaultError], and a runtime.Goexit
+// ends the caller's goroutine, as it would anywhere, and changes nothing. ErrBusy if the run is
+// live: cancel it first. ErrCompleted if it is completed: Turn gives it new input. Of an error
+// nothing has changed, unless it is ErrCommitUnknown. For a frame whose state is of another type
+// there is [EditOf].
 func (d *Dispatcher[S]) Edit(ctx context.Context, run string, edit func(*S), o EditOptions, options ...RunOption) error {
 	return d.inside().edit(ctx, run, erase(edit), reflect.TypeFor[*S](), o, options)
 }

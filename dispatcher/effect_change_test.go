@@ -72,7 +72,8 @@ func TestEffectsGoWithAChangedGraph(t *testing.T) {
 				}
 			default:
 				rests(t, res, err, checkpoint.StatusInterrupted, test.graph)
-				// What is open tells the key that the other side was given, not the one that it would be given now.
+				// What is open tells the key that the other side was given, not the one that it
+				// would be given now.
 				if o, err := d.Open(t.Context(), run); err != nil || len(o.Effects) != 1 || o.Effects[0].ID != "tale/pay#charge" {
 					t.Errorf("open are the effects %+v, %v", o.Effects, err)
 				}

@@ -26,8 +26,8 @@ func callsThenAsks[Out any](t *testing.T, tries *int, is *Out, call func() Out) 
 	}, dag.Policy{Attempts: 3})
 }
 
-// What another program has kept of an effect is not taken for something else: whoever renames a member is told so, and loses nothing that
-// was paid for. One that is new is zero.
+// What another program has kept of an effect is not taken for something else: whoever renames a
+// member is told so, and loses nothing that was paid for. One that is new is zero.
 func TestEffectKeptByAnotherProgram(t *testing.T) {
 	type reply struct {
 		Text string
@@ -70,8 +70,8 @@ func TestEffectKeptByAnotherProgram(t *testing.T) {
 	}
 }
 
-// What came of an effect in doubt is said in the type that it had when it began: what a later program wants is known when its
-// node runs. If that one waits to be told it is said in its own.
+// What came of an effect in doubt is said in the type that it had when it began: what a later
+// program wants is known when its node runs. If that one waits to be told it is said in its own.
 func TestDoubtIsResolvedInTheTypeThatIsKnown(t *testing.T) {
 	for _, asks := range []bool{false, true} {
 		var store memory.Store

@@ -56,7 +56,8 @@ func (v *visit) inDoubt(call dag.EffectCall, e *effect, err error) *dag.InDoubtE
 	return doubt
 }
 
-// breaks is inDoubt of an effect whose function broke, and keeps that for the attempt, which may break by it.
+// breaks is inDoubt of an effect whose function broke, and keeps that for the attempt, which may
+// break by it.
 func (v *visit) breaks(call dag.EffectCall, e *effect, u *userError) {
 	b := &brokenEffect{userError: *u, doubt: v.inDoubt(call, e, u.placed())}
 	for last := &v.does().broke; ; {
@@ -73,8 +74,8 @@ type brokenEffect struct {
 	before *brokenEffect     // that of another effect of the attempt
 }
 
-// broken is the effect by whose break the visit broke, as far as kind and error tell; else, and of several, the last one that broke:
-// the visit has survived the others.
+// broken is the effect by whose break the visit broke, as far as kind and error tell; else, and of
+// several, the last one that broke: the visit has survived the others.
 func (v *visit) broken() *brokenEffect {
 	last := v.has().broke.Load()
 	for e := last; e != nil; e = e.before {
@@ -114,14 +115,16 @@ func (e *userError) placed() error {
 // the visit fail, whoever follows its failure must not go on either.
 func (v *visit) unsaid() bool { return v.has().fails.Load() != nil || v.has().asks.Load().doubts() }
 
-// mayNotAsk reports whether an effect is in doubt that lets the visit fail, whatever else it waits for. One that would be asked
-// about, but that there are too many questions, is asked about when the others are answered.
+// mayNotAsk reports whether an effect is in doubt that lets the visit fail, whatever else it waits
+// for. One that would be asked about, but that there are too many questions, is asked about when
+// the others are answered.
 func (v *visit) mayNotAsk() bool {
 	doubt := v.has().fails.Load()
 	return doubt != nil && doubt.Doubt == dag.DoubtFails
 }
 
-// doubted makes a visit fail in which an effect is in doubt that lets it fail: no other attempt is made.
+// doubted makes a visit fail in which an effect is in doubt that lets it fail: no other attempt is
+// made.
 func (v *visit) doubted() {
 	doubt := v.has().fails.Load()
 	if doubt == nil {
@@ -146,8 +149,8 @@ func (v *visit) doubted() {
 	}
 }
 
-// brokeBy is how a visit fails that broke behind the break of an effect: with the doubt, and with what it broke by itself, if that
-// is something else. Then both stacks are kept.
+// brokeBy is how a visit fails that broke behind the break of an effect: with the doubt, and with
+// what it broke by itself, if that is something else. Then both stacks are kept.
 func (v *visit) brokeBy(e *brokenEffect) *userError {
 	u := v.failed
 	if v.brokeAs(e) {
@@ -159,9 +162,9 @@ func (v *visit) brokeBy(e *brokenEffect) *userError {
 // thenBroke tells of an effect in doubt, and of how the visit broke behind it.
 func thenBroke(doubt error, u *userError) error { return fmt.Errorf("%w; then %w", doubt, u.placed()) }
 
-// brokeInDoubt has a visit that has failed for good by a break tell that an effect is in doubt, if the function of the
-// effect broke too, or it is a panic with the error that Effect returned. Who follows the failure would
-// take it for one of something else.
+// brokeInDoubt has a visit that has failed for good by a break tell that an effect is in doubt, if
+// the function of the effect broke too, or it is a panic with the error that Effect returned. Who
+// follows the failure would take it for one of something else.
 func (v *visit) brokeInDoubt() {
 	u, broke := v.failed, v.broken()
 	switch {

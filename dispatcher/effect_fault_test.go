@@ -60,8 +60,8 @@ func TestEffectOfACancelledRun(t *testing.T) {
 	}
 }
 
-// A replayable effect that begins again may have happened before. So it stays begun if the context is done before its function runs,
-// and its key stays what it is.
+// A replayable effect that begins again may have happened before. So it stays begun if the context
+// is done before its function runs, and its key stays what it is.
 func TestEffectCancelledAsItBeginsAgain(t *testing.T) {
 	var keys []string
 	ctx, cancel := context.WithCancel(t.Context())

@@ -26,10 +26,10 @@ func (m *machine) reuse(t *task) *reuse {
 	return &reuse{m.shelf.how, m.shelf.of(onShelf(m.turn, t.path())), m.turn <= m.shelf.trimmed}
 }
 
-// reuse takes the output of an effect from the shelf, if there is one for its input: that it
-// began and that it ended is one append, and its function does not run. If there is none, and
-// the fork refuses what its origin has no result of, or nobody knows whether it had one, the effect is refused. done is
-// false if it has to be done here.
+// reuse takes the output of an effect from the shelf, if there is one for its input: that it began
+// and that it ended is one append, and its function does not run. If there is none, and the fork
+// refuses what its origin has no result of, or nobody knows whether it had one, the effect is
+// refused. done is false if it has to be done here.
 func (a *effectAttempt) reuse(ctx context.Context, digest string) (output json.RawMessage, done bool, err error) {
 	v := a.v
 	if v.reuse == nil {

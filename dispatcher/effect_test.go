@@ -335,8 +335,8 @@ func TestEffectsOfATurn(t *testing.T) {
 	}
 }
 
-// What would be lost when a later attempt finds the effect done is refused inside its function, by name, and nothing
-// of it is in the log; what can be read is read there as anywhere.
+// What would be lost when a later attempt finds the effect done is refused inside its function, by
+// name, and nothing of it is in the log; what can be read is read there as anywhere.
 func TestWhatAnEffectMayNotSay(t *testing.T) {
 	var store memory.Store
 	refused := map[string]error{}

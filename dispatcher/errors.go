@@ -15,14 +15,15 @@ import (
 var (
 	// ErrInterrupted: the run waits for an answer or a resume.
 	ErrInterrupted = errors.New("dispatcher: run is interrupted")
-	// ErrBusy: the run is live. A *checkpoint.BusyError names its owner. Who only says something of a run, as Answer or Edit does,
-	// has it for a moment, which is waited for: by a call that is to go on with the run for up to half of Options.Grace, or 127 ms if
-	// that is more, and never longer than Grace.
+	// ErrBusy: the run is live. A *checkpoint.BusyError names its owner. Who only says something of
+	// a run, as Answer or Edit does, has it for a moment, which is waited for: by a call that is to
+	// go on with the run for up to half of Options.Grace, or 127 ms if that is more, and never
+	// longer than Grace.
 	ErrBusy = checkpoint.ErrBusy
 	// ErrNotFound: there is no such run.
 	ErrNotFound = checkpoint.ErrNotFound
-	// ErrRunID: the run id is empty, too long, not UTF-8, or holds control characters; or it begins with pawl.record/, as
-	// the logs of a record.Ledger do.
+	// ErrRunID: the run id is empty, too long, not UTF-8, or holds control characters; or it begins
+	// with pawl.record/, as the logs of a record.Ledger do.
 	ErrRunID = checkpoint.ErrRunID
 	// ErrCommitUnknown: whether the last step became durable can't be known. The next Run
 	// or Resume finds out.
@@ -34,19 +35,21 @@ var (
 	// ErrNotCompleted: the run is not completed, so no turn can begin. A [*Rest] inside it
 	// tells how an earlier input came to rest, if that is why.
 	ErrNotCompleted = errors.New("dispatcher: run is not completed")
-	// ErrStaleCursor: the cursor is no longer the head of the run: it has gone on, or was answered, edited, tagged, noted
-	// or trimmed.
+	// ErrStaleCursor: the cursor is no longer the head of the run: it has gone on, or was answered,
+	// edited, tagged, noted or trimmed.
 	ErrStaleCursor = errors.New("dispatcher: cursor is no longer the head of the run")
-	// ErrStillRunning: a node or a store call was abandoned by an earlier call of this Dispatcher and has not
-	// returned. The text names it, as Result.Abandoned did, or the dispatcher if that was still at work. To other Dispatchers the run is ErrBusy until then.
+	// ErrStillRunning: a node or a store call was abandoned by an earlier call of this Dispatcher
+	// and has not returned. The text names it, as Result.Abandoned did, or the dispatcher if that
+	// was still at work. To other Dispatchers the run is ErrBusy until then.
 	ErrStillRunning = errors.New("dispatcher: what an earlier call abandoned has not returned")
 	// ErrStuck: user code or a store call did not return within the grace period, and
 	// the run could not be brought to rest. The next Run or Resume goes on from its log.
 	ErrStuck = errors.New("dispatcher: did not return within the grace period")
 	// ErrNoStore: the dispatcher has no store, and the call needs one.
 	ErrNoStore = errors.New("dispatcher: needs a store: give New one")
-	// ErrDrain, as the cause of a context's cancel, makes a run stop and leaves it
-	// Running without an owner, for recovery, or Pending if it has not begun. [Drain] does the same and lets finish what runs.
+	// ErrDrain, as the cause of a context's cancel, makes a run stop and leaves it Running without
+	// an owner, for recovery, or Pending if it has not begun. [Drain] does the same and lets finish
+	// what runs.
 	ErrDrain = errors.New("dispatcher: draining")
 	// ErrTimeout: an attempt took longer than its Policy.Timeout. See [NodeError].
 	ErrTimeout = errors.New("dispatcher: attempt timed out")
@@ -54,8 +57,8 @@ var (
 	ErrNested = errors.New("dispatcher: state of another type")
 )
 
-// Is finds ErrInterrupted, context.Canceled and context.DeadlineExceeded by the status alone, whatever the cause holds, and
-// anything else in the cause.
+// Is finds ErrInterrupted, context.Canceled and context.DeadlineExceeded by the status alone,
+// whatever the cause holds, and anything else in the cause.
 func (e *Rest) Is(target error) bool {
 	switch target {
 	case ErrInterrupted:
@@ -71,8 +74,8 @@ func (e *Rest) Is(target error) bool {
 // As finds what the cause holds.
 func (e *Rest) As(target any) bool { return errors.As(e.Cause, target) }
 
-// ofContext reports whether target is a context's error. Those speak of a run's status only: one that somebody's code
-// returned is of something else.
+// ofContext reports whether target is a context's error. Those speak of a run's status only: one
+// that somebody's code returned is of something else.
 func ofContext(target error) bool {
 	return target == context.Canceled || target == context.DeadlineExceeded
 }
@@ -171,12 +174,13 @@ var limitNames = map[string]string{
 	"depth":        "state.MaxDepth",
 }
 
-// A FaultError is a failure of a run that no visit is the cause of: of its input, of a
-// merge, of the state's Check, of a hook, of a migration. A conflict and a limit are a FaultError when the
-// run is read after a restart; in the call that met them they are a *state.ConflictError
-// and a [*LimitError].
+// A FaultError is a failure of a run that no visit is the cause of: of its input, of a merge, of
+// the state's Check, of a hook, of a migration. A conflict and a limit are a FaultError when the
+// run is read after a restart; in the call that met them they are a *state.ConflictError and a
+// [*LimitError].
 //
-// errors.Is and errors.As look into Err, but never find a context's error there, as of a [*NodeError].
+// errors.Is and errors.As look into Err, but never find a context's error there, as of a
+// [*NodeError].
 type FaultError struct {
 	Kind    string // conflict, limit, input, edit, revalidate, items, merge, check, hook, migration, observer, answer, call
 	Message string
@@ -254,11 +258,12 @@ func (e *GraphChangedError) Error() string {
 		e.Run, short(e.Stored), short(e.Current), tried, strings.Join(e.Changes, "; "), todo)
 }
 
-// noGraph is the change of a run that nobody but the graph that made it can read: a migration neither.
+// noGraph is the change of a run that nobody but the graph that made it can read: a migration
+// neither.
 const noGraph = "the graph that it was made by is not in the store"
 
-// What a change begins with that is one of the graph's name, which is the first, or of a cell; and ends with if that was written to
-// and is not merged.
+// What a change begins with that is one of the graph's name, which is the first, or of a cell; and
+// ends with if that was written to and is not merged.
 const (
 	otherName = "its graph is "
 	ofCell    = "cell "
@@ -340,8 +345,9 @@ func (e *passedOn) Error() string { return "dispatcher: " + plain(e.err) }
 
 func (e *passedOn) Unwrap() error { return e.err }
 
-// ofRecords begins the ids under which package record keeps the logs of a Ledger, in the store that has the logs of runs
-// too. A run of such an id would stand where a record belongs, and no dispatcher has the graph of a record.
+// ofRecords begins the ids under which package record keeps the logs of a Ledger, in the store that
+// has the logs of runs too. A run of such an id would stand where a record belongs, and no
+// dispatcher has the graph of a record.
 const ofRecords = "pawl.record/"
 
 // checkID refuses what can't be the id of a run.

@@ -45,23 +45,25 @@ type Event struct {
 	Name string
 	// Effect is what the node says of an effect that begins (EffectBegun). It must not be changed.
 	Effect *checkpoint.DeclaredEffect
-	// Phase is how far an effect is by this: PhaseBegun of EffectBegun; of EffectEnded PhaseEnded, PhaseNotDone or PhaseLost.
+	// Phase is how far an effect is by this: PhaseBegun of EffectBegun; of EffectEnded PhaseEnded,
+	// PhaseNotDone or PhaseLost.
 	Phase EffectPhase
 
 	By      string            // who did it, if somebody has said so
 	Status  checkpoint.Status // RunRested
 	Failure dag.FailureKind   // AttemptFailed
 	Final   bool              // AttemptFailed: the visit has failed
-	// Cause is why, as the log tells it: of AttemptFailed, RunRested, StateEdited, RunRewound, RunStarted, InterruptAnswered. Of
-	// EffectEnded it is "not done: " and why, if the effect has not happened, "done, and its output is lost: " and
-	// why, if it has and what it returned can't be kept.
+	// Cause is why, as the log tells it: of AttemptFailed, RunRested, StateEdited, RunRewound,
+	// RunStarted, InterruptAnswered. Of EffectEnded it is "not done: " and why, if the effect has
+	// not happened, "done, and its output is lost: " and why, if it has and what it returned can't
+	// be kept.
 	Cause string
 	Err   error // AttemptFailed, RunRested: the same; for an observer of the live run the error itself
 
-	// Value is what Emit was given, the question of an interrupt, the answer, what an effect
-	// was given or has returned, the paths of the visits that were voided (by an edit too),
-	// which interceptors gave a visit its result; of other kinds the Data of the entry, if it has any that
-	// no other field tells.
+	// Value is what Emit was given, the question of an interrupt, the answer, what an effect was
+	// given or has returned, the paths of the visits that were voided (by an edit too), which
+	// interceptors gave a visit its result; of other kinds the Data of the entry, if it has any
+	// that no other field tells.
 	Value json.RawMessage
 	Delta json.RawMessage // VisitDone, StateEdited: what was written
 	State json.RawMessage // SuperstepEnded of the run's own frame: the state then

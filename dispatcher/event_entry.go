@@ -259,8 +259,8 @@ func (x *nodeIndex) add(p *dag.Plan) {
 	}
 }
 
-// nodeOf returns the node of a visit in the graph that has made its entry, or, if nobody can tell how that is, in the
-// dispatcher's; nil if it has none.
+// nodeOf returns the node of a visit in the graph that has made its entry, or, if nobody can tell
+// how that is, in the dispatcher's; nil if it has none.
 func (a *about) nodeOf(path string) *dag.PlanNode {
 	if p := a.c.foreign(a.digest); p != nil {
 		return nodeIn(p, path, nodeOf)

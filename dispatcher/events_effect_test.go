@@ -14,7 +14,8 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// An event of an effect tells how far it is by that, live and in the log, whatever the words are of why.
+// An event of an effect tells how far it is by that, live and in the log, whatever the words are of
+// why.
 func TestEventsTellHowFarAnEffectIs(t *testing.T) {
 	b := dag.New[Tale]("effects")
 	does := func(key string, out string, err error) {

@@ -233,7 +233,8 @@ func TestEmitAfterTheEnd(t *testing.T) {
 	})
 }
 
-// Of what is emitted while a reader takes nothing some megabytes are kept for it, and it is told how many values were not.
+// Of what is emitted while a reader takes nothing some megabytes are kept for it, and it is told
+// how many values were not.
 func TestEmitMoreBytesThanAreKept(t *testing.T) {
 	for name, store := range map[string]checkpoint.Store{"memory": new(memory.Store), "none": nil} {
 		const values = 32

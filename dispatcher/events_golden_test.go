@@ -217,8 +217,9 @@ func TestEventTexts(t *testing.T) {
 	}
 }
 
-// An event of an entry is the same for an observer and for who reads it from the log, but
-// for what its documentation says. Of a cancel of a run at rest, a trim and the opening of a fork no observer is told.
+// An event of an entry is the same for an observer and for who reads it from the log, but for what
+// its documentation says. Of a cancel of a run at rest, a trim and the opening of a fork no
+// observer is told.
 func TestEventsReadAreEventsObserved(t *testing.T) {
 	for _, tale := range eventsTales {
 		t.Run(tale.name, func(t *testing.T) {

@@ -20,8 +20,8 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// eventsJourney is a graph with all that makes entries: a loop, items, attempts, an effect,
-// an embedded graph and a question. The first call of a run of it waits for the answer, the second is
+// eventsJourney is a graph with all that makes entries: a loop, items, attempts, an effect, an
+// embedded graph and a question. The first call of a run of it waits for the answer, the second is
 // drained in the middle, the third completes it.
 func eventsJourney(t testing.TB, drain *atomic.Pointer[context.CancelCauseFunc]) *dag.Graph[Tale] {
 	body, inner, b := dag.New[Tale]("body"), dag.New[Tale]("inner"), dag.New[Tale]("journey")
@@ -337,8 +337,8 @@ func TestListenStates(t *testing.T) {
 	}
 }
 
-// An event tells the graph that the run had then, wherever the reader begins: before a migration to a graph of another name, and before
-// the run went back to where it had the first one.
+// An event tells the graph that the run had then, wherever the reader begins: before a migration to
+// a graph of another name, and before the run went back to where it had the first one.
 func TestEventsTellTheGraphOfTheirTime(t *testing.T) {
 	graph := func(name string) *dag.Graph[Tale] {
 		b := dag.New[Tale](name)
@@ -491,7 +491,8 @@ func TestTailEnds(t *testing.T) {
 	}
 }
 
-// So it does of a run that was made as long as the one that was deleted, within the millisecond in which that was made.
+// So it does of a run that was made as long as the one that was deleted, within the millisecond in
+// which that was made.
 func TestTailEndsWithARunThatIsReplacedAtOnce(t *testing.T) {
 	for _, watched := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -523,8 +524,8 @@ func TestTailEndsWithARunThatIsReplacedAtOnce(t *testing.T) {
 	}
 }
 
-// Who reads along with a run is told at once of what this dispatcher says of it while it rests, also over a store that
-// can't tell of its appends.
+// Who reads along with a run is told at once of what this dispatcher says of it while it rests,
+// also over a store that can't tell of its appends.
 func TestTailHearsOfAnEditAtOnce(t *testing.T) {
 	for _, watched := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {

@@ -381,7 +381,8 @@ func TestStreamIsToldBeforeItIsTrimmed(t *testing.T) {
 	})
 }
 
-// A stream that is to begin in what was trimmed is refused, and nothing is begun: it can be told that it is to begin behind that.
+// A stream that is to begin in what was trimmed is refused, and nothing is begun: it can be told
+// that it is to begin behind that.
 func TestStreamOfWhatWasTrimmed(t *testing.T) {
 	quiet(t)
 	var w witness
@@ -532,7 +533,8 @@ func TestStreamTellsOnceHowARunRests(t *testing.T) {
 	}
 }
 
-// A value that alone is more than is kept for a reader is told to one for whom no other value is kept.
+// A value that alone is more than is kept for a reader is told to one for whom no other value is
+// kept.
 func TestStreamTellsOfALargeValue(t *testing.T) {
 	t.Parallel()
 	large := strings.Repeat("x", 5<<20)
@@ -549,7 +551,8 @@ func TestStreamTellsOfALargeValue(t *testing.T) {
 	}
 }
 
-// A stream that begins in the midst of a log ends with its context and the grace period, also if the store never answers.
+// A stream that begins in the midst of a log ends with its context and the grace period, also if
+// the store never answers.
 func TestStreamInTheMidstOverAStoreThatHangs(t *testing.T) {
 	for _, states := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// A conversation whose past is trimmed after each turn is streamed as the first one was: of all that is kept, and the state
-// where that begins.
+// A conversation whose past is trimmed after each turn is streamed as the first one was: of all
+// that is kept, and the state where that begins.
 func TestStreamOfAConversationThatIsTrimmed(t *testing.T) {
 	quiet(t)
 	for _, states := range []bool{false, true} {

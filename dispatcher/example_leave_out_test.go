@@ -26,9 +26,10 @@ func load(_ context.Context, i *Import, row string) error {
 	return nil
 }
 
-// One item of an Each fails, and nothing will make it succeed. Its run goes on without it by a dispatcher that does
-// something else instead, at that item alone: what is done already is not done again. To take it out of
-// the list would not do, since an Each that has begun goes on with the items that it began with.
+// One item of an Each fails, and nothing will make it succeed. Its run goes on without it by a
+// dispatcher that does something else instead, at that item alone: what is done already is not done
+// again. To take it out of the list would not do, since an Each that has begun goes on with the
+// items that it began with.
 func Example_leaveOut() {
 	b := dag.New[Import]("import")
 	dag.Each(b, "load", func(i *Import) []string { return i.Rows.Slice() }, load)

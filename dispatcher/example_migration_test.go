@@ -84,9 +84,9 @@ func Example_migration() {
 	// completed [Ada Lovelace] Dear Ada <nil>
 }
 
-// A struct in a cell gets a field: the cell then is of another type, and a run whose cell holds something is refused, also a
-// completed one that is only read. A migration whose State returns what it gets takes all such runs over the change, as long
-// as the dispatcher has it.
+// A struct in a cell gets a field: the cell then is of another type, and a run whose cell holds
+// something is refused, also a completed one that is only read. A migration whose State returns
+// what it gets takes all such runs over the change, as long as the dispatcher has it.
 func Example_migrationOfAStruct() {
 	type Address struct{ Street, City string }
 	type Order struct{ To state.Value[Address] }

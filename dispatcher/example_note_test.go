@@ -13,8 +13,8 @@ import (
 // A Route is a way to the sea.
 type Route struct{ Road state.Value[string] }
 
-// A node says what it has decided, and somebody outside adds what they know. Both are in the log, and
-// no part of the state.
+// A node says what it has decided, and somebody outside adds what they know. Both are in the log,
+// and no part of the state.
 func Example_notes() {
 	b := dag.New[Route]("drive")
 	dag.Step(b, "plan", func(ctx context.Context, r *Route) error {

@@ -14,8 +14,8 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// fanWays are what visits side by side may come to. A run with an observer makes facts of all they do; one
-// that nobody hears of does not, and comes to the same.
+// fanWays are what visits side by side may come to. A run with an observer makes facts of all they
+// do; one that nobody hears of does not, and comes to the same.
 var fanWays = map[string]part{
 	"all are plain":  func(context.Context, *Tale) error { return nil },
 	"one fails":      func(context.Context, *Tale) error { return errors.New("no") },
@@ -28,7 +28,8 @@ var fanWays = map[string]part{
 	"it is too big":  func(_ context.Context, s *Tale) error { s.Word.Set(strings.Repeat("w", 1_990)); return nil },
 }
 
-// fanOf is a fan of n nodes that count, between a first and a last one. The one in the middle does f too.
+// fanOf is a fan of n nodes that count, between a first and a last one. The one in the middle does
+// f too.
 func fanOf(t testing.TB, n int, f part) *dag.Graph[Tale] {
 	say := func(ctx context.Context, s *Tale) error {
 		s.Said.Append(visitPath(ctx))
@@ -76,7 +77,8 @@ func TestFanWithoutAStore(t *testing.T) {
 	}
 }
 
-// What a node leaves behind that writes to its draft changes no result, though it has returned long ago.
+// What a node leaves behind that writes to its draft changes no result, though it has returned long
+// ago.
 func TestResultIsTheCallersAlone(t *testing.T) {
 	t.Parallel()
 	drafts := make(chan *Tale, 12)
@@ -104,8 +106,8 @@ func TestResultIsTheCallersAlone(t *testing.T) {
 	}
 }
 
-// Of a visit beside others whose failure is followed nothing is merged: neither what it wrote, if that was why it
-// failed, nor what stood in its place in the superstep before.
+// Of a visit beside others whose failure is followed nothing is merged: neither what it wrote, if
+// that was why it failed, nor what stood in its place in the superstep before.
 func TestNothingIsMergedOfAFailedVisitWithoutAStore(t *testing.T) {
 	t.Parallel()
 	for name, fails := range map[string]part{
@@ -133,8 +135,8 @@ func TestNothingIsMergedOfAFailedVisitWithoutAStore(t *testing.T) {
 	}
 }
 
-// What runs without a store share is not written to by any of them, also not what stands there already: the
-// race detector sees that of many at once.
+// What runs without a store share is not written to by any of them, also not what stands there
+// already: the race detector sees that of many at once.
 func TestRunsWithoutAStoreShareNothing(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]dispatcher.Options{

@@ -21,8 +21,8 @@ func assigned(t *testing.T, what string, err error, cell string) {
 	}
 }
 
-// What a node, or what stands around a graph inside, assigns to a cell is not lost without a word: the visit fails by the
-// name of the cell, with a store and without.
+// What a node, or what stands around a graph inside, assigns to a cell is not lost without a word:
+// the visit fails by the name of the cell, with a store and without.
 func TestAssignedCellsFailTheVisit(t *testing.T) {
 	quiet(t)
 	b := dag.New[Tale]("inner")
@@ -121,8 +121,8 @@ func (m *Meddler) Check() error {
 	return nil
 }
 
-// A Check that changes what it looks at is a fault of the kind check, and its cell is named: the live run would part from
-// its log.
+// A Check that changes what it looks at is a fault of the kind check, and its cell is named: the
+// live run would part from its log.
 func TestCheckThatWritesIsAFault(t *testing.T) {
 	quiet(t)
 	b := dag.New[Meddler]("meddler")

@@ -82,8 +82,8 @@ func TestBackoffOverARestart(t *testing.T) {
 	}
 }
 
-// A wait may be so long that it ends behind the year 2262, the last instant of which 64 bits of nanoseconds can tell:
-// it is no shorter in the next process, also where a snapshot tells of it.
+// A wait may be so long that it ends behind the year 2262, the last instant of which 64 bits of
+// nanoseconds can tell: it is no shorter in the next process, also where a snapshot tells of it.
 func TestBackoffOfCenturiesOverARestart(t *testing.T) {
 	for _, o := range []dispatcher.Options{{}, dispatcher.Eager(dispatcher.Options{})} {
 		synctest.Test(t, func(t *testing.T) {
@@ -192,7 +192,8 @@ func TestAttemptsCountOnWithANewBudget(t *testing.T) {
 	})
 }
 
-// A wall clock may tell its instants in any zone, also in one in which JSON can't say them: what is stored is in UTC.
+// A wall clock may tell its instants in any zone, also in one in which JSON can't say them: what is
+// stored is in UTC.
 func TestClockOfAnyZone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var store memory.Store
@@ -220,8 +221,8 @@ func TestClockOfAnyZone(t *testing.T) {
 	})
 }
 
-// A wall clock may be broken and tell instants that JSON can't say: what is stored, and what is counted from it, is one that
-// it can, and the waits are those of the clock that does not jump.
+// A wall clock may be broken and tell instants that JSON can't say: what is stored, and what is
+// counted from it, is one that it can, and the waits are those of the clock that does not jump.
 func TestClockOfAnyYear(t *testing.T) {
 	for _, year := range []int{-300_000, -1, 0, 9999, 10_000, 300_000} {
 		t.Run(strconv.Itoa(year), func(t *testing.T) {

@@ -147,8 +147,8 @@ func voidedWithFailure(t *testing.T, entries []checkpoint.Entry, want ...string)
 	}
 }
 
-// Why a run failed that no visit made fail is told by every call that returns where it stands, also by another process, and until
-// the run goes on or is something else.
+// Why a run failed that no visit made fail is told by every call that returns where it stands, also
+// by another process, and until the run goes on or is something else.
 func TestFaultOfARunIsReadAtRest(t *testing.T) {
 	quiet(t)
 	conflict := writers(t, new(witness), clashes[0], false, new(bool))
@@ -207,7 +207,8 @@ func TestFaultOfARunIsReadAtRest(t *testing.T) {
 	}
 }
 
-// A fault is over once the run goes on: nobody is told of it while the run is at work, nor if it fails of something else then.
+// A fault is over once the run goes on: nobody is told of it while the run is at work, nor if it
+// fails of something else then.
 func TestFaultOfARunIsOverOnceItGoesOn(t *testing.T) {
 	quiet(t)
 	eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {

@@ -31,9 +31,10 @@ func (s *Brim) Check() error {
 	return nil
 }
 
-// A superstep that can't be merged is taken back, and runs again behind a resume, also if a dag.Fail beside it has been reached
-// already: then what is beside that ends, and the run fails there, from then on without running anything. So it is whether the
-// superstep is that of an Embed, of a Loop or of an item.
+// A superstep that can't be merged is taken back, and runs again behind a resume, also if a
+// dag.Fail beside it has been reached already: then what is beside that ends, and the run fails
+// there, from then on without running anything. So it is whether the superstep is that of an Embed,
+// of a Loop or of an item.
 func TestFaultBesideAFail(t *testing.T) {
 	limit := func(name string) func(error) bool {
 		return func(err error) bool {

@@ -16,7 +16,8 @@ import (
 	"github.com/pawlgo/pawl/state"
 )
 
-// errForeign is the error of something else that ended by a context of its own, or that waits for somebody.
+// errForeign is the error of something else that ended by a context of its own, or that waits for
+// somebody.
 var errForeign = fmt.Errorf("another service: %w: %w, %w, %w",
 	errWeather, context.Canceled, context.DeadlineExceeded, dispatcher.ErrInterrupted)
 
@@ -43,8 +44,8 @@ func isForeign(t *testing.T, err error) {
 	}
 }
 
-// What user code returned may hold an error of a context that is not the run's: how the run rests is told by its
-// status alone.
+// What user code returned may hold an error of a context that is not the run's: how the run rests
+// is told by its status alone.
 func TestForeignContextErrors(t *testing.T) {
 	t.Run("check", func(t *testing.T) {
 		b := dag.New[Strict]("strict")
@@ -75,8 +76,8 @@ func TestForeignContextErrors(t *testing.T) {
 	})
 }
 
-// The cause of a context may hold the error of another one: a cancel with such a cause is no time-out, and a time-out
-// no cancel.
+// The cause of a context may hold the error of another one: a cancel with such a cause is no
+// time-out, and a time-out no cancel.
 func TestForeignContextCauses(t *testing.T) {
 	for status, ends := range map[checkpoint.Status]func(context.Context) (context.Context, context.CancelFunc){
 		checkpoint.StatusCancelled: func(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -106,7 +107,8 @@ type refusal struct{ why string }
 
 func (r *refusal) Error() string { return r.why }
 
-// A nil pointer that a node returns as its error is one: what it is is said, live and behind a restart, and it is found by its type.
+// A nil pointer that a node returns as its error is one: what it is is said, live and behind a
+// restart, and it is found by its type.
 func TestErrorThatIsANilPointer(t *testing.T) {
 	quiet(t)
 	var store memory.Store

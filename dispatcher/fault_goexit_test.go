@@ -73,8 +73,8 @@ func TestBlastInTheObserver(t *testing.T) {
 	}
 }
 
-// Code that decides ends the goroutine of a run, and so does an observer that is told of it: what was decided is
-// stated once, whether the observer does so once or each time.
+// Code that decides ends the goroutine of a run, and so does an observer that is told of it: what
+// was decided is stated once, whether the observer does so once or each time.
 func TestGoexitInAnObserverBehindADecision(t *testing.T) {
 	for _, always := range []bool{false, true} {
 		b := dag.New[Tale]("exits")

@@ -234,7 +234,8 @@ func TestHangingRelease(t *testing.T) {
 	})
 }
 
-// Until it has been given back, whether before the end of the call or behind its OnEnd, the call that has abandoned that is named.
+// Until it has been given back, whether before the end of the call or behind its OnEnd, the call
+// that has abandoned that is named.
 func TestHangingReleaseIsNamed(t *testing.T) {
 	for _, ends := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -269,7 +270,8 @@ func TestHangingReleaseIsNamed(t *testing.T) {
 	}
 }
 
-// Nor does a store that hangs where the run is trimmed: that is named, and the run is none the worse for it.
+// Nor does a store that hangs where the run is trimmed: that is named, and the run is none the
+// worse for it.
 func TestHangingRetention(t *testing.T) {
 	for _, method := range []string{"Acquire", "Stat", "Read", "Trim", "Release"} {
 		for _, streams := range []bool{false, true} {
@@ -441,7 +443,8 @@ func TestResultOfARefusedCall(t *testing.T) {
 	}
 }
 
-// A store that panics in an append of effects of several nodes, or ends its goroutine, leaves none of them waiting.
+// A store that panics in an append of effects of several nodes, or ends its goroutine, leaves none
+// of them waiting.
 func TestAnAppendOfEffectsThatDoesNotReturn(t *testing.T) {
 	for name, breaks := range map[string]func(){"a panic": func() { panic("the store") }, "Goexit": runtime.Goexit} {
 		t.Run(name, func(t *testing.T) {

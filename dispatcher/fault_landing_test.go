@@ -24,8 +24,9 @@ func (s *sluggish) Append(ctx context.Context, l checkpoint.Lease, after checkpo
 // errCard is what refused fails with.
 var errCard = errors.New("card refused")
 
-// besideAnAppend returns a graph in which refused fails with errCard 50 ms after quick has returned, that is in the midst of
-// the append of quick, and after follows that. begun is told which attempt of refused begins.
+// besideAnAppend returns a graph in which refused fails with errCard 50 ms after quick has
+// returned, that is in the midst of the append of quick, and after follows that. begun is told
+// which attempt of refused begins.
 func besideAnAppend(t *testing.T, p dag.Policy, begun func(attempt int), after func(context.Context, *Tale) error) *dag.Graph[Tale] {
 	t.Helper()
 	quick := make(chan struct{})
@@ -43,7 +44,8 @@ func besideAnAppend(t *testing.T, p dag.Policy, begun func(attempt int), after f
 	return frozen(t, b)
 }
 
-// A visit that failed by itself before its time was up is no time-out, however late its failure is looked at.
+// A visit that failed by itself before its time was up is no time-out, however late its failure is
+// looked at.
 func TestFailureInTimeIsNoTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var failures []dag.Failure
@@ -59,7 +61,8 @@ func TestFailureInTimeIsNoTimeout(t *testing.T) {
 	})
 }
 
-// An attempt that failed before the call was cancelled counts, however late its failure is looked at.
+// An attempt that failed before the call was cancelled counts, however late its failure is looked
+// at.
 func TestFailureBeforeACancelCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -93,7 +96,8 @@ func TestFailureBeforeACancelCounts(t *testing.T) {
 	})
 }
 
-// The time limit of an attempt begins with its function: an observer that takes its time to hear of it takes none of that.
+// The time limit of an attempt begins with its function: an observer that takes its time to hear of
+// it takes none of that.
 func TestTimeoutBeginsBehindTheObserver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := dag.New[Tale]("observed")

@@ -108,8 +108,8 @@ func TestVisitTooLarge(t *testing.T) {
 	}
 }
 
-// What a visit notes counts with what it writes, and each note with what it takes in the log: together they are
-// never more than a store can make atomic.
+// What a visit notes counts with what it writes, and each note with what it takes in the log:
+// together they are never more than a store can make atomic.
 func TestVisitTooLargeWithItsNotes(t *testing.T) {
 	large := strings.Repeat("x", 10<<20)
 	for name, body := range map[string]part{
@@ -142,7 +142,8 @@ type typedNil struct{}
 
 func (e *typedNil) Error() string { panic("an Error that panics") }
 
-// A blind is the state of a run whose Check returns an error in which nobody can look for another one.
+// A blind is the state of a run whose Check returns an error in which nobody can look for another
+// one.
 type blind struct{ Count state.Sum[int] }
 
 func (s *blind) Check() error {
@@ -152,8 +153,8 @@ func (s *blind) Check() error {
 	return (*fs.PathError)(nil) // whose Unwrap reads a field
 }
 
-// An error whose Unwrap panics is one that holds no other: as the cause of a context, of a state that is refused, and
-// of a panic. Who gets the error of the call may look for any in it.
+// An error whose Unwrap panics is one that holds no other: as the cause of a context, of a state
+// that is refused, and of a panic. Who gets the error of the call may look for any in it.
 func TestErrorThatCannotBeUnwrapped(t *testing.T) {
 	for name, store := range map[string]checkpoint.Store{"no store": nil, "memory": new(memory.Store)} {
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -230,8 +231,8 @@ type brokenError struct{ text func(error) string }
 
 func (e brokenError) Error() string { return e.text(e) }
 
-// An error whose text ends the goroutine, or panics with the error itself, is a failure of the visit that returned it or
-// panicked with it.
+// An error whose text ends the goroutine, or panics with the error itself, is a failure of the
+// visit that returned it or panicked with it.
 func TestErrorWhoseTextBreaks(t *testing.T) {
 	exits := brokenError{func(error) string { runtime.Goexit(); return "" }}
 	itself := brokenError{func(e error) string { panic(e) }}
@@ -276,7 +277,8 @@ func TestErrorWhoseTextHangs(t *testing.T) {
 	})
 }
 
-// Visits that fail together share an append only so far, too: what they say of why is up to 64 KiB each, and of where.
+// Visits that fail together share an append only so far, too: what they say of why is up to 64 KiB
+// each, and of where.
 func TestManyLargeFailuresAtOnce(t *testing.T) {
 	const width = 200
 	var arrived atomic.Int32

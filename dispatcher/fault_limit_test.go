@@ -218,8 +218,9 @@ func TestLimitOfSuperstepsBesideANode(t *testing.T) {
 	})
 }
 
-// A run that reached a limit goes on under a higher one, also if a dag.Fail beside has been reached already: then what is beside
-// that ends, and the run fails there, from then on without running anything.
+// A run that reached a limit goes on under a higher one, also if a dag.Fail beside has been reached
+// already: then what is beside that ends, and the run fails there, from then on without running
+// anything.
 func TestLimitOfSuperstepsBesideAFail(t *testing.T) {
 	quiet(t)
 	var w witness

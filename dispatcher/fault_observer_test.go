@@ -155,7 +155,8 @@ func TestObserverHangsWhenARunIsLeft(t *testing.T) {
 	}
 }
 
-// An observer that returns at once is told that a run is left beside a store that hangs, and not named with that.
+// An observer that returns at once is told that a run is left beside a store that hangs, and not
+// named with that.
 func TestObserverBesideAStoreThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w witness
@@ -267,7 +268,8 @@ func TestBusyWhileLive(t *testing.T) {
 	})
 }
 
-// What has become durable of a call that breaks off the observer is told: effects of nodes, and what was handed over with a Lag.
+// What has become durable of a call that breaks off the observer is told: effects of nodes, and
+// what was handed over with a Lag.
 func TestObserverIsToldOfAllThatIsDurable(t *testing.T) {
 	for _, lag := range []int{0, 3} {
 		t.Run(fmt.Sprintf("lag %d", lag), func(t *testing.T) {
@@ -320,7 +322,8 @@ func TestObserverIsToldOfAllThatIsDurable(t *testing.T) {
 	}
 }
 
-// An observer that ends its goroutine at what an effect has said is told no more, and fails the call, once.
+// An observer that ends its goroutine at what an effect has said is told no more, and fails the
+// call, once.
 func TestObserverExitsAtAnEffect(t *testing.T) {
 	for _, lag := range []int{0, 3} {
 		synctest.Test(t, func(t *testing.T) {

@@ -16,8 +16,9 @@ import (
 	"github.com/pawlgo/pawl/state"
 )
 
-// renewal is a graph of a Loop whose failure is followed, and in it what add adds. What add adds is to fail. It is salvaged,
-// and conflicts then with two visits beside it, of which one has an effect in doubt at the resume: so the Loop's failure is nobody's.
+// renewal is a graph of a Loop whose failure is followed, and in it what add adds. What add adds is
+// to fail. It is salvaged, and conflicts then with two visits beside it, of which one has an effect
+// in doubt at the resume: so the Loop's failure is nobody's.
 func renewal[S any](t *testing.T, set func(*S, string), add func(*dag.Builder[S])) *dag.Graph[S] {
 	t.Helper()
 	outer, b := dag.New[S]("outer"), dag.New[S]("top")
@@ -44,7 +45,8 @@ func renewal[S any](t *testing.T, set func(*S, string), add func(*dag.Builder[S]
 	return frozen(t, b)
 }
 
-// renewed runs a renewal up to where the next resume runs again what has failed, of which a part is salvaged.
+// renewed runs a renewal up to where the next resume runs again what has failed, of which a part is
+// salvaged.
 func renewed[S any](t *testing.T, g *dag.Graph[S], store checkpoint.Store, o dispatcher.Options) {
 	t.Helper()
 	res, err := process(t, g, store, o).Run(t.Context(), run, nil)
@@ -65,8 +67,8 @@ func renewed[S any](t *testing.T, g *dag.Graph[S], store checkpoint.Store, o dis
 
 func setWord(s *Tale, word string) { s.Word.Set(word) }
 
-// What items have written that are salvaged, and what others wrote that stand behind the one that failed, counts when that one runs
-// again: also from a snapshot, and behind a change of the graph.
+// What items have written that are salvaged, and what others wrote that stand behind the one that
+// failed, counts when that one runs again: also from a snapshot, and behind a change of the graph.
 func TestSalvagedItemsRunAgain(t *testing.T) {
 	t.Parallel()
 	for _, way := range []string{"a log", "a snapshot", "a changed graph", "a migration"} {
@@ -128,7 +130,8 @@ func TestSalvagedItemsRunAgain(t *testing.T) {
 	}
 }
 
-// An item behind the one that failed, in a frame that is salvaged, is voided alone if it is stale when that one runs again.
+// An item behind the one that failed, in a frame that is salvaged, is voided alone if it is stale
+// when that one runs again.
 func TestSalvagedBesideAStaleItem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w witness
@@ -164,8 +167,9 @@ func TestSalvagedBesideAStaleItem(t *testing.T) {
 	})
 }
 
-// A Loop that failed, and of which all is salvaged into a frame around it that then can't be merged, goes on where it was: what it
-// wrote counts once, if it fails again, if it does not, behind an edit, and from a snapshot.
+// A Loop that failed, and of which all is salvaged into a frame around it that then can't be
+// merged, goes on where it was: what it wrote counts once, if it fails again, if it does not,
+// behind an edit, and from a snapshot.
 func TestSalvagedTwiceRunsAgain(t *testing.T) {
 	t.Parallel()
 	for _, eager := range []bool{false, true} {
@@ -212,7 +216,8 @@ func TestSalvagedTwiceRunsAgain(t *testing.T) {
 	}
 }
 
-// voidRefused checks that an edit can't void a visit: it is salvaged, or a part of what it holds is.
+// voidRefused checks that an edit can't void a visit: it is salvaged, or a part of what it holds
+// is.
 func voidRefused[S any](t *testing.T, d *dispatcher.Dispatcher[S], path string) {
 	t.Helper()
 	var option *dispatcher.OptionError
@@ -302,7 +307,8 @@ func (c *Chest) Check() error {
 	return nil
 }
 
-// What runs again in a frame of which a part is salvaged is voided alone if the state that it makes is refused, and runs once more.
+// What runs again in a frame of which a part is salvaged is voided alone if the state that it makes
+// is refused, and runs once more.
 func TestSalvagedBesideWhatIsRefused(t *testing.T) {
 	t.Parallel()
 	var oks, bads, writes int

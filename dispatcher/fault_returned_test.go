@@ -19,7 +19,8 @@ import (
 	"github.com/pawlgo/pawl/state"
 )
 
-// textOfErrors is what those errors do in their text that user code returns to the dispatcher, but for nodes; nil is nothing.
+// textOfErrors is what those errors do in their text that user code returns to the dispatcher, but
+// for nodes; nil is nothing.
 type textOfErrors struct{ err error }
 
 // An unsaidItem is an item, or a value of a cell, whose JSON is an error.
@@ -62,8 +63,8 @@ func (s *uncheckedTale) Check() error {
 	return nil
 }
 
-// textPlaces are where user code returns an error that is no node's, by what the code is called if it hangs. Each returns a call
-// that comes to it.
+// textPlaces are where user code returns an error that is no node's, by what the code is called if
+// it hangs. Each returns a call that comes to it.
 var textPlaces = map[string]func(t *testing.T, e *textOfErrors) func(context.Context) (warnings []string, err error){
 	"Hooks.OnStart": func(t *testing.T, e *textOfErrors) func(context.Context) ([]string, error) {
 		return textLine(t, dispatcher.Options{Hooks: dispatcher.Hooks{OnStart: func(context.Context, dispatcher.Start) error { return e.err }}})
@@ -156,8 +157,9 @@ func textResumed[S any](d *dispatcher.Dispatcher[S]) func(context.Context) ([]st
 	}
 }
 
-// An error that user code beside the nodes returns is told as one of that code, whatever its own methods do: its text may panic
-// with what has no text either, or end the goroutine, and nobody may be able to look into it.
+// An error that user code beside the nodes returns is told as one of that code, whatever its own
+// methods do: its text may panic with what has no text either, or end the goroutine, and nobody may
+// be able to look into it.
 func TestTextOfReturnedErrorsBreaks(t *testing.T) {
 	for text, err := range map[string]error{
 		"itself":  brokenError{func(e error) string { panic(e) }},
@@ -207,7 +209,8 @@ func TestTextOfReturnedErrorsHangs(t *testing.T) {
 	}
 }
 
-// What a Turn or an Edit writes may be merged to a value that can't be said: who called can look into the error.
+// What a Turn or an Edit writes may be merged to a value that can't be said: who called can look
+// into the error.
 func TestTextOfErrorsOfWhatIsWrittenBesideNodes(t *testing.T) {
 	writes := func(s *uncheckedTale) { s.Best.Merge(unsaidItem{}) }
 	d := process(t, textUncheckedGraph(t, writes), new(memory.Store), dispatcher.Options{})

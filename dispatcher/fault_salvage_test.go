@@ -58,8 +58,8 @@ func TestSalvagedOnce(t *testing.T) {
 	}
 }
 
-// salvages is a graph of a Loop whose failure is followed, around a Loop that fails, of which ok is to be kept, and what can't be
-// merged with each other until it is mended.
+// salvages is a graph of a Loop whose failure is followed, around a Loop that fails, of which ok is
+// to be kept, and what can't be merged with each other until it is mended.
 func salvages(t *testing.T, w *witness, mended *bool) *dag.Graph[Tale] {
 	return salvagesAround(t, mended, func(outer *dag.Builder[Tale]) { salvaged(t, outer, w) })
 }
@@ -125,8 +125,8 @@ func TestSalvagedAndForgotten(t *testing.T) {
 	})
 }
 
-// What is salvaged counts once and is taken back as a whole: a visit that wrote a part of it can't be voided alone, by an edit
-// or since it is stale; the Loop that keeps it can.
+// What is salvaged counts once and is taken back as a whole: a visit that wrote a part of it can't
+// be voided alone, by an edit or since it is stale; the Loop that keeps it can.
 func TestSalvagedIsVoidedAsAWhole(t *testing.T) {
 	const ok, inside = "around/1/inside/1/ok", "around/1/inside"
 	for _, o := range []dispatcher.Options{{}, dispatcher.Eager(dispatcher.Options{})} {

@@ -98,8 +98,8 @@ type leaver struct{}
 
 func (leaver) MarshalJSON() ([]byte, error) { runtime.Goexit(); return nil, nil }
 
-// What a call asks on the caller's own goroutine ends that, as it would anywhere, and nothing else: the
-// run is what it was, and nobody holds it.
+// What a call asks on the caller's own goroutine ends that, as it would anywhere, and nothing else:
+// the run is what it was, and nobody holds it.
 func TestGoexitOfTheCaller(t *testing.T) {
 	quiet(t)
 	var store memory.Store

@@ -61,9 +61,9 @@ func (s *headcount) goesOn(t *testing.T, d *dispatcher.Dispatcher[Tale]) {
 // slots is how many bodies may be at work at once; a fan is twice as wide.
 const slots = 3
 
-// A call that gives up on an observer gives back all places of Options.Parallel that it has: those of visits that have
-// returned at once, those of bodies that still run when they return, and none twice. It names the observer once, which
-// is not called beside itself.
+// A call that gives up on an observer gives back all places of Options.Parallel that it has: those
+// of visits that have returned at once, those of bodies that still run when they return, and none
+// twice. It names the observer once, which is not called beside itself.
 func TestParallelBehindAnObserverThatHangs(t *testing.T) {
 	for _, deaf := range []bool{false, true} {
 		for _, after := range []time.Duration{500 * time.Millisecond, 1500 * time.Millisecond} {
@@ -166,8 +166,8 @@ func hangAtAppend(t *testing.T, deaf bool, n int) bool {
 	return true
 }
 
-// A call whose owner is held up between two calls, by the clock, returns without it; the owner gives the places back when
-// it comes back, or when its goroutine ends there.
+// A call whose owner is held up between two calls, by the clock, returns without it; the owner
+// gives the places back when it comes back, or when its goroutine ends there.
 func TestParallelBehindAClockThatHangs(t *testing.T) {
 	for name, comesBack := range map[string]func(){"returns": func() {}, "ends its goroutine": runtime.Goexit} {
 		t.Run(name, func(t *testing.T) {
@@ -209,7 +209,8 @@ func TestParallelBehindAClockThatHangs(t *testing.T) {
 	}
 }
 
-// A body that ignores its context keeps its place while it runs, and gives it back when it returns, alone or beside others.
+// A body that ignores its context keeps its place while it runs, and gives it back when it returns,
+// alone or beside others.
 func TestParallelBehindABodyThatIsAbandoned(t *testing.T) {
 	for _, width := range []int{1, 2, slots, 2 * slots} {
 		t.Run(fmt.Sprint(width), func(t *testing.T) {

@@ -254,7 +254,8 @@ func TestStubbornNodeWithoutGrace(t *testing.T) {
 	}
 }
 
-// What two calls of a run have abandoned is named together, and what the one has stays so when that of the other has returned.
+// What two calls of a run have abandoned is named together, and what the one has stays so when that
+// of the other has returned.
 func TestTwoCallsAbandonWhatHoldsARun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w witness
@@ -293,7 +294,8 @@ func TestTwoCallsAbandonWhatHoldsARun(t *testing.T) {
 	})
 }
 
-// The names of what was abandoned are the caller's in the Result, and OnEnd's in the End: who writes to them changes nobody else's.
+// The names of what was abandoned are the caller's in the Result, and OnEnd's in the End: who
+// writes to them changes nobody else's.
 func TestNamesOfTheAbandonedAreTheCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w witness

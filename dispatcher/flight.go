@@ -27,8 +27,8 @@ func (r *run) inline(h *tenure, t *task) bool {
 	return true
 }
 
-// spawn has a crew run a visit: the owner finds it landed, or has abandoned it. It reports whether the owner
-// still owns the run.
+// spawn has a crew run a visit: the owner finds it landed, or has abandoned it. It reports whether
+// the owner still owns the run.
 func (r *run) spawn(h *tenure, t *task, c *crew) bool {
 	v := r.newVisit(t)
 	if begins, owner := r.announce(h, v); !begins {
@@ -63,8 +63,8 @@ func (r *run) drop(v *visit) {
 }
 
 // launch begins what may run. A visit that is alone, while nothing else waits for an answer, an
-// instant or the append that items share, runs on the owner's goroutine; then more is true. If stride may run it, it is returned
-// instead. owner is false if the ownership was taken meanwhile.
+// instant or the append that items share, runs on the owner's goroutine; then more is true. If
+// stride may run it, it is returned instead. owner is false if the ownership was taken meanwhile.
 func (r *run) launch(h *tenure) (plain *task, more, owner bool) {
 	if r.halting || r.limited() {
 		return nil, false, true

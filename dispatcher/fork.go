@@ -27,8 +27,9 @@ type ForkOptions[S any] struct {
 	// Labels are those of the forks, as [Labels] takes them. Nil means those of the run, but for
 	// keys that begin with "pawl.own.", which say something of that one run alone.
 	Labels map[string]string
-	// Reason is kept in the logs of the forks, and is what listings tell of them, as [Author] is: a store that is encrypted has
-	// both in the clear. It has at most 1024 bytes. Empty means that nobody says why.
+	// Reason is kept in the logs of the forks, and is what listings tell of them, as [Author] is: a
+	// store that is encrypted has both in the clear. It has at most 1024 bytes. Empty means that
+	// nobody says why.
 	Reason string
 }
 
@@ -45,15 +46,15 @@ type ForkOptions[S any] struct {
 // By [ForkOptions].Effects a fork tries something out. An effect ([dag.Effect]) that the run did
 // behind the checkpoint, in the same visit, under the same key and with the same input, returns in
 // the fork what it returned there, and its function does not run, whatever migrations have called
-// its node there; any other is refused
-// (dag.ErrEffectRefused), or done. That is so as well of one that is in doubt in the run, or just at
-// work there: before a fork that does what is new, say with Resolve what came of it. So a fork without an edit comes to what the run has come to
-// without doing anything outside, and one with an edit does, or meets, what the edit makes
-// different and nothing else.
+// its node there; any other is refused (dag.ErrEffectRefused), or done. That is so as well of one
+// that is in doubt in the run, or just at work there: before a fork that does what is new, say with
+// Resolve what came of it. So a fork without an edit comes to what the run has come to without
+// doing anything outside, and one with an edit does, or meets, what the edit makes different and
+// nothing else.
 //
-// Behind a checkpoint that a [Dispatcher.Trim] has kept for its name, what effects returned may be gone. Nobody can tell then
-// whether the run did one of which it has no result, in a turn of which something is gone: such a one is refused with [ReuseOrLive]
-// too, and with [Live] it is done.
+// Behind a checkpoint that a [Dispatcher.Trim] has kept for its name, what effects returned may be
+// gone. Nobody can tell then whether the run did one of which it has no result, in a turn of which
+// something is gone: such a one is refused with [ReuseOrLive] too, and with [Live] it is done.
 //
 // Of the options [Author] says who does it. ErrExists if there is a run of one of the ids;
 // checkpoint.ErrCursor if the address names no checkpoint of the run; a [*GraphChangedError] if the

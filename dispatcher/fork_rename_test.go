@@ -48,8 +48,8 @@ func (r *renaming) program(t *testing.T, n int, before ...string) *dispatcher.Di
 	return process(t, frozen(t, b), &r.store, o)
 }
 
-// forks forks a run at a checkpoint, has the fork run by a program, and compares what its visits have noted.
-// Nothing is paid.
+// forks forks a run at a checkpoint, has the fork run by a program, and compares what its visits
+// have noted. Nothing is paid.
 func (r *renaming) forks(t *testing.T, d *dispatcher.Dispatcher[Tale], id, at, want string) {
 	t.Helper()
 	paid := len(r.till.keys)
@@ -99,9 +99,10 @@ func itemsOf(t *testing.T, name string, names ...string) func(b *dag.Builder[Tal
 	}
 }
 
-// A visit is the same in a fork and in the run that it comes from, whatever migrations behind the checkpoint call its
-// node: the fork takes what that visit's effects have returned and no other's, though another node has the name now, and
-// pays nothing again. That is so for a program from before the migrations and for one from behind them.
+// A visit is the same in a fork and in the run that it comes from, whatever migrations behind the
+// checkpoint call its node: the fork takes what that visit's effects have returned and no other's,
+// though another node has the name now, and pays nothing again. That is so for a program from
+// before the migrations and for one from behind them.
 func TestForkFromBeforeARename(t *testing.T) {
 	quiet(t)
 	type fill = func(b *dag.Builder[Tale], m *till, s dag.Edge[Tale])
@@ -158,7 +159,8 @@ func TestForkFromBeforeARename(t *testing.T) {
 	}
 }
 
-// The same is so where the run has gone back between migrations, before the checkpoint or behind it, and in forks of forks.
+// The same is so where the run has gone back between migrations, before the checkpoint or behind
+// it, and in forks of forks.
 func TestForkBesideARewindOverARename(t *testing.T) {
 	quiet(t)
 	r := &renaming{
@@ -201,9 +203,9 @@ func TestForkBesideARewindOverARename(t *testing.T) {
 	r.forks(t, now, run, between, `{"a":"2","end":"3","z":"1"}`)
 }
 
-// Of a checkpoint that was kept for its name, the entries behind it are gone: what is left of them tells of other turns, and of
-// nodes with other names. A fork from there takes none of that for its own, and what is its own and not gone yet. What may be
-// gone it does not do again.
+// Of a checkpoint that was kept for its name, the entries behind it are gone: what is left of them
+// tells of other turns, and of nodes with other names. A fork from there takes none of that for its
+// own, and what is its own and not gone yet. What may be gone it does not do again.
 func TestForkOfAKeptCheckpoint(t *testing.T) {
 	quiet(t)
 	for _, turns := range []bool{true, false} {

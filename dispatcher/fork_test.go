@@ -151,8 +151,8 @@ func TestForkEffects(t *testing.T) {
 	}
 }
 
-// What a fork of a fork reuses is told to be of the run that did it, also where the fork has it from a checkpoint behind the one in
-// which it was reused.
+// What a fork of a fork reuses is told to be of the run that did it, also where the fork has it
+// from a checkpoint behind the one in which it was reused.
 func TestForkOfAForkTellsWhoDidAnEffect(t *testing.T) {
 	quiet(t)
 	inner, b := dag.New[Tale]("inner"), dag.New[Tale]("outer")
@@ -324,8 +324,8 @@ func TestForkLineage(t *testing.T) {
 	}
 }
 
-// What is in doubt in the origin has no result there: a fork that does nothing new refuses it, until
-// somebody has said in the origin what came of it.
+// What is in doubt in the origin has no result there: a fork that does nothing new refuses it,
+// until somebody has said in the origin what came of it.
 func TestForkRefusesWhatIsInDoubt(t *testing.T) {
 	done := 0
 	b := dag.New[Tale]("doubtful")
@@ -357,8 +357,8 @@ func TestForkRefusesWhatIsInDoubt(t *testing.T) {
 	}
 }
 
-// A fork stands at the superstep at which the run was forked, by the number of which it is found as well: read, and forked
-// again, also when it was trimmed.
+// A fork stands at the superstep at which the run was forked, by the number of which it is found as
+// well: read, and forked again, also when it was trimmed.
 func TestForkIsFoundBySuperstep(t *testing.T) {
 	var bank forkBank
 	var store memory.Store
@@ -399,7 +399,8 @@ func TestForkIsFoundBySuperstep(t *testing.T) {
 	}
 }
 
-// What effects have returned in later turns behind the checkpoint is for those turns of the fork, however many come before them.
+// What effects have returned in later turns behind the checkpoint is for those turns of the fork,
+// however many come before them.
 func TestForkReusesInLaterTurns(t *testing.T) {
 	bank := &forkBank{}
 	d := process(t, forkChain(t, bank, "a", "b"), new(memory.Store), dispatcher.Options{})

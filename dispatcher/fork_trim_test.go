@@ -34,9 +34,9 @@ func refusedAsTrimmed(t *testing.T, err error) {
 	advises(t, err, "has no result left for this input, and may have had one, which was trimmed: fork Live to do the effect in any case")
 }
 
-// What a run has paid for is not paid for again by a fork that is to take over what it paid, though what tells of it was trimmed:
-// it is refused, in a fork of the fork too, wherever that is, unless the fork is to pay in any case. A fork from before the trim
-// has what it needs.
+// What a run has paid for is not paid for again by a fork that is to take over what it paid, though
+// what tells of it was trimmed: it is refused, in a fork of the fork too, wherever that is, unless
+// the fork is to pay in any case. A fork from before the trim has what it needs.
 func TestForkBehindATrimPaysNothingAgain(t *testing.T) {
 	t.Parallel()
 	eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
@@ -77,8 +77,9 @@ func TestForkBehindATrimPaysNothingAgain(t *testing.T) {
 	})
 }
 
-// In turns of which nothing was trimmed a fork does what is new, though something was of turns before: also where the run has
-// gone back from a later one. What an earlier build has trimmed does not tell how far that was.
+// In turns of which nothing was trimmed a fork does what is new, though something was of turns
+// before: also where the run has gone back from a later one. What an earlier build has trimmed does
+// not tell how far that was.
 func TestForkBehindATrimPaysInLaterTurns(t *testing.T) {
 	t.Parallel()
 	free := func(s *Tale) { s.Word.Set("free") }

@@ -30,8 +30,8 @@ type frame struct {
 	bound int         // at least the size of view; 0 if it was never looked at
 	calls bool        // merging calls user code
 	tried bool        // spare holds the merged state of the open superstep
-	// salvaged: the open superstep has failed, and what it keeps is part of view and outer. Those that wrote it can't be
-	// told from it any more; only what holds the frame can take it back.
+	// salvaged: the open superstep has failed, and what it keeps is part of view and outer. Those
+	// that wrote it can't be told from it any more; only what holds the frame can take it back.
 	salvaged bool
 
 	step    int // the superstep that is open, or the last one; counted from 1

@@ -12,9 +12,9 @@ import (
 	"github.com/pawlgo/pawl/state"
 )
 
-// gate asks the interceptors whether a visit may begin, all of them: one that panics fails the visit, unless
-// another one denies it. Once the context is done they are
-// not asked: the call that begins the visit does.
+// gate asks the interceptors whether a visit may begin, all of them: one that panics fails the
+// visit, unless another one denies it. Once the context is done they are not asked: the call that
+// begins the visit does.
 func (r *run) gate(h *tenure, t *task) (bool, *userError) {
 	if r.halted() {
 		r.unasked = true

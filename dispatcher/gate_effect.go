@@ -52,8 +52,8 @@ func (a *effectAttempt) approved() (approval string, err error) {
 	return "", fmt.Errorf("it needs an approval: return this error: %w", dag.ErrAsked)
 }
 
-// effectGate says why an effect needs an approval, "" if it needs none. What Gates.If panics with goes through the
-// node, and says whose it is.
+// effectGate says why an effect needs an approval, "" if it needs none. What Gates.If panics with
+// goes through the node, and says whose it is.
 func (h *host) effectGate(a Action) string {
 	defer func() {
 		if p := recover(); p != nil {
@@ -63,8 +63,9 @@ func (h *host) effectGate(a Action) string {
 	return h.c.gates.effect(a)
 }
 
-// of reports whether a grant is of the action that a question is about. An approval is of that and of nothing else. A
-// rejection is of the input, whatever the effect is declared as since: more is rejected rather than done.
+// of reports whether a grant is of the action that a question is about. An approval is of that and
+// of nothing else. A rejection is of the input, whatever the effect is declared as since: more is
+// rejected rather than done.
 func (g *grant) of(question json.RawMessage) bool {
 	if g.Rejected {
 		return sameAction(g.Question, question, "operation", "access")
@@ -72,8 +73,9 @@ func (g *grant) of(question json.RawMessage) bool {
 	return sameAction(g.Question, question)
 }
 
-// sameAction reports whether two questions of gates to one visit are about the same action, but for some fields. A migration
-// may have given its node another name since the first was asked: what it is called is no part of it.
+// sameAction reports whether two questions of gates to one visit are about the same action, but for
+// some fields. A migration may have given its node another name since the first was asked: what it
+// is called is no part of it.
 func sameAction(a, b json.RawMessage, but ...string) bool {
 	if bytes.Equal(a, b) {
 		return true

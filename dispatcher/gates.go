@@ -30,18 +30,19 @@ type Gates struct {
 	// Preset is what needs an approval by what it was declared to do. Zero means nothing.
 	Preset Preset
 	// Names are of visits: node paths ("compose-loop/validate"), visit paths
-	// ("compose-loop/2/validate"), or patterns of either as path.Match knows them ("tools/*");
-	// and with # and a key, or a pattern of keys, of their effects: "pay#charge", "tools/*#*".
-	// New refuses one that names no node, or a dag.Fail. A Loop, Embed or Each itself, as against what is in
-	// it, is named by its own path alone, without a pattern. The keys of effects are known when
-	// they begin and not before, so New can't refuse one behind # that no effect has: a mistyped
-	// key gates nothing. What must not happen unseen is named with # and a star, or said by
-	// Preset. Nil means none.
+	// ("compose-loop/2/validate"), or patterns of either as path.Match knows them ("tools/*"); and
+	// with # and a key, or a pattern of keys, of their effects: "pay#charge", "tools/*#*". New
+	// refuses one that names no node, or a dag.Fail. A Loop, Embed or Each itself, as against what
+	// is in it, is named by its own path alone, without a pattern. The keys of effects are known
+	// when they begin and not before, so New can't refuse one behind # that no effect has: a
+	// mistyped key gates nothing. What must not happen unseen is named with # and a star, or said
+	// by Preset. Nil means none.
 	Names []string
-	// If is asked about what Preset and Names let through: of a visit in each call that begins
-	// it, as an interceptor is, of an effect in the node's goroutine each time that it would
-	// begin. It sees the whole [Action], with the input of an effect. An error means that it needs an approval. A panic fails the visit, by an error
-	// that says whose it is, and nothing has begun. Nil means no.
+	// If is asked about what Preset and Names let through: of a visit in each call that begins it,
+	// as an interceptor is, of an effect in the node's goroutine each time that it would begin. It
+	// sees the whole [Action], with the input of an effect. An error means that it needs an
+	// approval. A panic fails the visit, by an error that says whose it is, and nothing has begun.
+	// Nil means no.
 	If func(Action) (bool, error)
 }
 

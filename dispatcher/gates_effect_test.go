@@ -438,8 +438,9 @@ func TestGatesItemThatHasBegun(t *testing.T) {
 	}
 }
 
-// A node that tries an effect again while a person is asked about it has not asked more: it is told each time that it waits,
-// and what a visit may ask at once holds one question. That about a doubt tells of the error that made it one.
+// A node that tries an effect again while a person is asked about it has not asked more: it is told
+// each time that it waits, and what a visit may ask at once holds one question. That about a doubt
+// tells of the error that made it one.
 func TestEffectTriedAgainIsAskedAboutOnce(t *testing.T) {
 	for _, c := range []struct {
 		o      dispatcher.Options

@@ -86,8 +86,8 @@ func anyNode(plan *dag.Plan, segments []string, same func(segment, name string) 
 	return false
 }
 
-// numbers reports whether a segment may be the number of an iteration or item: it is one, or each part of the pattern
-// matches a digit, as a star does too.
+// numbers reports whether a segment may be the number of an iteration or item: it is one, or each
+// part of the pattern matches a digit, as a star does too.
 func numbers(segment string, same func(segment, name string) bool) bool {
 	if isIteration(segment) {
 		return true
@@ -104,7 +104,8 @@ func numbers(segment string, same func(segment, name string) bool) bool {
 	return segment != ""
 }
 
-// firstPart is the first part of a pattern that is not empty: a star, or what matches one character.
+// firstPart is the first part of a pattern that is not empty: a star, or what matches one
+// character.
 func firstPart(pattern string) string {
 	switch pattern[0] {
 	case '\\':

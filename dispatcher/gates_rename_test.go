@@ -12,7 +12,8 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// gatesNamed is a graph in which one node charges: a step, an Each with one item, or a step in a Loop of its name.
+// gatesNamed is a graph in which one node charges: a step, an Each with one item, or a step in a
+// Loop of its name.
 func gatesNamed(t testing.TB, kind dag.Kind, name string, f part) *dag.Graph[Tale] {
 	t.Helper()
 	b := dag.New[Tale]("pay")
@@ -29,8 +30,9 @@ func gatesNamed(t testing.TB, kind dag.Kind, name string, f part) *dag.Graph[Tal
 	return frozen(t, b)
 }
 
-// What a person has rejected is not done because its node has another name since, and what was approved is not asked for
-// again: be it an effect or a visit, decided before the rename or behind it.
+// What a person has rejected is not done because its node has another name since, and what was
+// approved is not asked for again: be it an effect or a visit, decided before the rename or behind
+// it.
 func TestGatesBehindARename(t *testing.T) {
 	for _, kind := range []dag.Kind{dag.KindStep, dag.KindEach, dag.KindLoop} {
 		for _, effect := range []bool{false, true} {
@@ -84,8 +86,8 @@ func gatesDecidedAndRenamed(t *testing.T, kind dag.Kind, effect, behind bool, ve
 	}
 }
 
-// An approval is of the operation that was asked about, and of no other. What was rejected is not done by being declared as
-// something else: it takes another input, or a person who is asked again.
+// An approval is of the operation that was asked about, and of no other. What was rejected is not
+// done by being declared as something else: it takes another input, or a person who is asked again.
 func TestGatesEffectDeclaredOtherwise(t *testing.T) {
 	quiet(t)
 	for _, verdict := range []dispatcher.Verdict{dispatcher.Approve, dispatcher.Reject} {

@@ -49,8 +49,9 @@ func TestGatesVisitApprovalLasts(t *testing.T) {
 	w.expect(t, "tell#4", "tell#5")
 }
 
-// A visit that waits for its next attempt when its process ends is asked about before that, if it has a gate by then or an
-// interceptor asks: the run waits, can be read, and goes on with what is said.
+// A visit that waits for its next attempt when its process ends is asked about before that, if it
+// has a gate by then or an interceptor asks: the run waits, can be read, and goes on with what is
+// said.
 func TestGatesVisitBetweenTwoAttempts(t *testing.T) {
 	for name, o := range map[string]dispatcher.Options{
 		"gate": gatesTell, "interceptor": hookBefore([]string{"tell"}, always(dispatcher.Ask("again?"))),

@@ -9,8 +9,9 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// A hold keeps a lease that has an end, for as long as a call works under it, and knows when it is lost. From then on nothing is
-// appended, nor is the lease given back: the run is whoever's has it. Every lease without an end has the nil hold.
+// A hold keeps a lease that has an end, for as long as a call works under it, and knows when it is
+// lost. From then on nothing is appended, nor is the lease given back: the run is whoever's has it.
+// Every lease without an end has the nil hold.
 type hold struct {
 	lost atomic.Pointer[error]          // why the lease is lost
 	end  func() (ended <-chan struct{}) // of keeping it
@@ -18,7 +19,8 @@ type hold struct {
 
 const doingRenew = "renewing the lease in the store"
 
-// hold keeps a lease that has an end, for which the store was asked then. lose is told when it is lost, in another goroutine.
+// hold keeps a lease that has an end, for which the store was asked then. lose is told when it is
+// lost, in another goroutine.
 func (c *core) hold(ctx context.Context, l checkpoint.Lease, asked time.Time, lose context.CancelCauseFunc) *hold {
 	h := new(hold)
 	h.end = checkpoint.KeepFunc(ctx, c.store, l, asked, func(err error) {
@@ -47,7 +49,8 @@ func (h *hold) refused(err error) {
 	}
 }
 
-// stop ends the keeping of the lease. It returns what is closed when that has ended, nil if there is nothing to wait for.
+// stop ends the keeping of the lease. It returns what is closed when that has ended, nil if there
+// is nothing to wait for.
 func (h *hold) stop() (ended <-chan struct{}) {
 	if h == nil {
 		return nil
@@ -64,7 +67,8 @@ type moment struct {
 	heeds  bool                    // what was posted, and looks again behind itself: see standing
 }
 
-// moment returns the lease of a run for who says something of it. The context is ctx, and is done when the lease is lost.
+// moment returns the lease of a run for who says something of it. The context is ctx, and is done
+// when the lease is lost.
 func (c *core) moment(ctx context.Context, l checkpoint.Lease, asked time.Time) (context.Context, moment) {
 	if l.Until.IsZero() {
 		return ctx, moment{c: c, lease: l}
@@ -73,7 +77,8 @@ func (c *core) moment(ctx context.Context, l checkpoint.Lease, asked time.Time) 
 	return ctx, moment{c: c, lease: l, hold: c.hold(ctx, l, asked, cancel), cancel: cancel}
 }
 
-// giveBack gives the lease back within Grace, if it was not lost, and heeds what was posted meanwhile.
+// giveBack gives the lease back within Grace, if it was not lost, and heeds what was posted
+// meanwhile.
 func (m moment) giveBack() {
 	until := time.Now().Add(m.c.opts.Grace)
 	ended := m.hold.stop()
@@ -95,7 +100,8 @@ func (m moment) giveBack() {
 	}
 }
 
-// why is err, or why the lease is lost, if it is that which has ended what was done under it: ctx is the caller's.
+// why is err, or why the lease is lost, if it is that which has ended what was done under it: ctx
+// is the caller's.
 func (m moment) why(ctx context.Context, err error) error {
 	if lost := m.hold.fenced(); lost != nil && ctx.Err() == nil && errors.Is(err, context.Canceled) {
 		return lost

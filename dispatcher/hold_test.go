@@ -108,7 +108,8 @@ func fenced(t *testing.T, res *dispatcher.Result[Tale], err error) {
 	}
 }
 
-// A node may take many times as long as the lease lasts: nobody else gets the run meanwhile, and it is run once.
+// A node may take many times as long as the lease lasts: nobody else gets the run meanwhile, and it
+// is run once.
 func TestLeaseIsRenewedWhileANodeRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w witness
@@ -129,8 +130,9 @@ func TestLeaseIsRenewedWhileANodeRuns(t *testing.T) {
 	})
 }
 
-// A process that was stopped for longer than its lease lasts, while another one has taken the run over, commits nothing when it goes on: its nodes see that
-// the lease is lost within a second, and the call returns so. The run ends as it would have without the first process.
+// A process that was stopped for longer than its lease lasts, while another one has taken the run
+// over, commits nothing when it goes on: its nodes see that the lease is lost within a second, and
+// the call returns so. The run ends as it would have without the first process.
 func TestTakenOverRunIsLeftToWhoHasIt(t *testing.T) {
 	for _, how := range []string{"heeds", "succeeds", "ignores"} {
 		t.Run(how, func(t *testing.T) {
@@ -192,8 +194,9 @@ func takeOver(t *testing.T, how string) {
 	says(t, got.State, "works", "then")
 }
 
-// An append that the store refuses since somebody has taken the run over is the end of the call as well, before a renewal has
-// said so; the lease is not given back, and the run is nobody's to amend.
+// An append that the store refuses since somebody has taken the run over is the end of the call as
+// well, before a renewal has said so; the lease is not given back, and the run is nobody's to
+// amend.
 func TestRefusedAppendIsTheEndOfALease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w witness
@@ -218,7 +221,8 @@ func TestRefusedAppendIsTheEndOfALease(t *testing.T) {
 	})
 }
 
-// Who has lost a run and then trims it, deletes it, cancels it or gives it back, changes nothing of what its next owner has.
+// Who has lost a run and then trims it, deletes it, cancels it or gives it back, changes nothing of
+// what its next owner has.
 func TestLoserChangesNothingOfTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w witness
@@ -289,8 +293,9 @@ func TestFailedRenewalsAreNoTakeover(t *testing.T) {
 	}
 }
 
-// A process that can't renew its lease gives up before that ends, whether the store fails or hangs for good: its nodes are told, and
-// its call returns. Who takes the run behind that finds it as it was.
+// A process that can't renew its lease gives up before that ends, whether the store fails or hangs
+// for good: its nodes are told, and its call returns. Who takes the run behind that finds it as it
+// was.
 func TestLeaseThatCantBeRenewedIsGivenUpBeforeItEnds(t *testing.T) {
 	for _, hangs := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -336,7 +341,8 @@ func TestLeaseThatCantBeRenewedIsGivenUpBeforeItEnds(t *testing.T) {
 	}
 }
 
-// A node that was abandoned holds its run until it returns, however long that takes: nobody else runs it beside.
+// A node that was abandoned holds its run until it returns, however long that takes: nobody else
+// runs it beside.
 func TestAbandonedNodeKeepsTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w witness
@@ -357,8 +363,8 @@ func TestAbandonedNodeKeepsTheLease(t *testing.T) {
 	})
 }
 
-// Who says something of a run keeps its lease for as long as that takes, as behind a long log. If it is lost meanwhile he has said nothing: a note is
-// posted to whoever has the run.
+// Who says something of a run keeps its lease for as long as that takes, as behind a long log. If
+// it is lost meanwhile he has said nothing: a note is posted to whoever has the run.
 func TestAmendmentOutlivesItsLease(t *testing.T) {
 	for what, amend := range map[string]func(context.Context, *dispatcher.Dispatcher[Tale]) error{
 		"Note": func(ctx context.Context, d *dispatcher.Dispatcher[Tale]) error {

@@ -12,22 +12,22 @@ import (
 // Hooks are asked where runs begin and end to be at work, and round visits. They are not
 // part of the graph: a run may be resumed under others. The zero Hooks ask nobody.
 type Hooks struct {
-	// OnStart is called each time a run is about to be at work in a call: to be opened,
-	// resumed, or given a turn. The call has the run's lease then, and nothing is in the log
-	// yet, but for the answers of the call ([Answering]), which stay. If it returns an error or panics the call returns that as a [*FaultError] of kind
-	// hook, and nothing has changed. It is not called where there is nothing to do: of a
-	// completed run for which no input waits, or one of which all that is left waits for
-	// answers, whatever input is queued behind them, or one that failed at a dag.Fail; nor for the further turns that a call may
-	// begin. Nil means no.
+	// OnStart is called each time a run is about to be at work in a call: to be opened, resumed, or
+	// given a turn. The call has the run's lease then, and nothing is in the log yet, but for the
+	// answers of the call ([Answering]), which stay. If it returns an error or panics the call
+	// returns that as a [*FaultError] of kind hook, and nothing has changed. It is not called where
+	// there is nothing to do: of a completed run for which no input waits, or one of which all that
+	// is left waits for answers, whatever input is queued behind them, or one that failed at a
+	// dag.Fail; nor for the further turns that a call may begin. Nil means no.
 	OnStart func(context.Context, Start) error
-	// OnEnd is called once for each OnStart that returned nil, however the call ends, when
-	// how the run rests is durable and before its lease is given back, so that nobody else
-	// has the run between the two: who wants to go on with it meanwhile is ErrBusy, and an
-	// answer that comes meanwhile is heard by who goes on with it next. Its context is not cancelled with the run, and ends
-	// shortly before the grace period does, which begins with the call of OnEnd if the run was
-	// not cancelled. Whatever goes wrong in it is one of Result.Warnings and changes nothing;
-	// if it does not return it is abandoned as a node would be. If the process dies it is
-	// not called. Nil means no.
+	// OnEnd is called once for each OnStart that returned nil, however the call ends, when how the
+	// run rests is durable and before its lease is given back, so that nobody else has the run
+	// between the two: who wants to go on with it meanwhile is ErrBusy, and an answer that comes
+	// meanwhile is heard by who goes on with it next. Its context is not cancelled with the run,
+	// and ends shortly before the grace period does, which begins with the call of OnEnd if the run
+	// was not cancelled. Whatever goes wrong in it is one of Result.Warnings and changes nothing;
+	// if it does not return it is abandoned as a node would be. If the process dies it is not
+	// called. Nil means no.
 	OnEnd func(context.Context, End) error
 	// Intercept stands round visits. Nil means nobody does.
 	Intercept []Interceptor
@@ -132,7 +132,8 @@ func (r *run) endLate(s Start) {
 	})
 }
 
-// keepsLease reports whether the caller has still to tell the observer that the run is left, or to call OnEnd, under the lease.
+// keepsLease reports whether the caller has still to tell the observer that the run is left, or to
+// call OnEnd, under the lease.
 func (r *run) keepsLease() bool {
 	return r.told || r.c.opts.Hooks.OnEnd != nil && r.hooked.Load() == hooksBegun
 }
@@ -197,7 +198,8 @@ func (r *run) ended(rep *report, err error) End {
 	}
 }
 
-// warn tells who reads along, and the observer, what went wrong and changes nothing. An observer that hangs is not called beside itself.
+// warn tells who reads along, and the observer, what went wrong and changes nothing. An observer
+// that hangs is not called beside itself.
 func (r *run) warn(warning string, hangs bool) {
 	e := r.present.event(Warned, r.durable.Load())
 	e.Live, e.Cause, e.At = true, warning, time.Now()

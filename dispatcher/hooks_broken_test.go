@@ -13,8 +13,8 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// All interceptors are asked, whatever becomes of the others. One that panics allows nothing: a visit that another one denies
-// is denied, and any other fails.
+// All interceptors are asked, whatever becomes of the others. One that panics allows nothing: a
+// visit that another one denies is denied, and any other fails.
 func TestRulingsBesideAPanic(t *testing.T) {
 	for _, c := range possibleRulings {
 		for _, first := range []bool{true, false} {

@@ -11,8 +11,8 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// Input that is queued behind questions is nothing to do while all of them wait: nobody is called, and nothing is written. It is
-// heard when the last one is answered.
+// Input that is queued behind questions is nothing to do while all of them wait: nobody is called,
+// and nothing is written. It is heard when the last one is answered.
 func TestHooksOfARunWithInputQueued(t *testing.T) {
 	eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
 		var l hookLog
@@ -67,8 +67,8 @@ func TestHooksOfARunWithInputQueued(t *testing.T) {
 	})
 }
 
-// An interceptor is told of each visit in which turn it is, also of those with which a turn begins, when nothing of that is
-// durable yet: of input that was queued, and of a call's own.
+// An interceptor is told of each visit in which turn it is, also of those with which a turn begins,
+// when nothing of that is durable yet: of input that was queued, and of a call's own.
 func TestInterceptorsAreToldOfTheTurn(t *testing.T) {
 	for _, lag := range []int{0, 3} {
 		eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {

@@ -19,8 +19,9 @@ var rejectedNames = map[string]map[string]string{
 	"renamed": {"rounds": "turns", "items": "list", "house": "home", "held": "kept"},
 }
 
-// rejectedIn is a run in store that has failed, and in which somebody has rejected what waited at a place. It returns
-// a dispatcher, as another process, of a graph that has changed in a way, and the path of the place there.
+// rejectedIn is a run in store that has failed, and in which somebody has rejected what waited at a
+// place. It returns a dispatcher, as another process, of a graph that has changed in a way, and the
+// path of the place there.
 func rejectedIn(t *testing.T, w *witness, store checkpoint.Store, c rejectedPlace, how string) (next *dispatcher.Dispatcher[Tale], path string) {
 	t.Helper()
 	broken := true
@@ -46,7 +47,8 @@ func rejectedIn(t *testing.T, w *witness, store checkpoint.Store, c rejectedPlac
 	return process(t, rejectedGraph(t, w, &broken, names), store, o), path
 }
 
-// rejectedStays checks that a run goes on, behind a change of its graph, with what a person has rejected.
+// rejectedStays checks that a run goes on, behind a change of its graph, with what a person has
+// rejected.
 func rejectedStays(t *testing.T, w *witness, store checkpoint.Store, d *dispatcher.Dispatcher[Tale], c rejectedPlace, path string) {
 	t.Helper()
 	res, err := d.Run(t.Context(), run, nil)
@@ -63,8 +65,8 @@ func rejectedStays(t *testing.T, w *witness, store checkpoint.Store, d *dispatch
 	sameMachine(t, d, run)
 }
 
-// What a person has rejected while the run rested Failed has failed when it goes on, also if its graph is another one then:
-// whether the run itself comes to it, or somebody edits it before that.
+// What a person has rejected while the run rested Failed has failed when it goes on, also if its
+// graph is another one then: whether the run itself comes to it, or somebody edits it before that.
 func TestRejectedWhileFailedAndChanged(t *testing.T) {
 	t.Parallel()
 	for name, c := range rejectedPlaces() {
@@ -89,8 +91,8 @@ func TestRejectedWhileFailedAndChanged(t *testing.T) {
 	}
 }
 
-// Where an earlier build has brought a run to another graph the rejection is lost, and what that has run since has run: its
-// log is read as it is.
+// Where an earlier build has brought a run to another graph the rejection is lost, and what that
+// has run since has run: its log is read as it is.
 func TestRejectedWhileFailedAndChangedByAnEarlierBuild(t *testing.T) {
 	t.Parallel()
 	var w witness

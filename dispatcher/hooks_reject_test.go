@@ -40,8 +40,9 @@ func rejectedPlaces() map[string]rejectedPlace {
 	}
 }
 
-// rejectedGraph is one of bad, which fails for as long as it is broken, beside one of each kind, and of last behind them all. Its nodes may
-// have other names; more, behind last, is there if it has one.
+// rejectedGraph is one of bad, which fails for as long as it is broken, beside one of each kind,
+// and of last behind them all. Its nodes may have other names; more, behind last, is there if it
+// has one.
 func rejectedGraph(t testing.TB, w *witness, broken *bool, names map[string]string) *dag.Graph[Tale] {
 	turn, room, b := dag.New[Tale]("turn"), dag.New[Tale]("room"), dag.New[Tale]("outer")
 	dag.Step(turn, "turn", w.sees(nil))

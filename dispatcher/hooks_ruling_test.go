@@ -524,8 +524,8 @@ func TestInterceptorsThatCannotBe(t *testing.T) {
 	}
 }
 
-// A visit that was voided begins anew: what was approved of it was approved for what it was to do then, and the interceptor that
-// asks the same question again is to have an answer.
+// A visit that was voided begins anew: what was approved of it was approved for what it was to do
+// then, and the interceptor that asks the same question again is to have an answer.
 func TestApprovalOfAVoidedVisit(t *testing.T) {
 	quiet(t)
 	var w witness

@@ -508,7 +508,8 @@ func hooksOverAHang(t *testing.T, n int, heeding bool) (more bool) {
 	return true
 }
 
-// An observer that hangs is not called beside itself to be told what went wrong in OnEnd, which has returned and is not abandoned.
+// An observer that hangs is not called beside itself to be told what went wrong in OnEnd, which has
+// returned and is not abandoned.
 func TestObserverHangsBesideOnEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w witness

@@ -21,20 +21,20 @@ type Interceptor struct {
 	// items as well. New refuses a path that names nothing, or a dag.Fail, before which nobody is
 	// asked. Nil means all.
 	Nodes []string
-	// Before is asked about a visit of any kind of node but a dag.Fail before it begins, and before its
-	// function's slot, time limit and attempts: all interceptors in order, whatever the
-	// others say, and the most restrictive ruling counts: Deny over Ask over Instead over
-	// Continue. It is asked once about a visit in each call that begins it, not once for
-	// each attempt; and once more when what it asked was approved, or when a call that answers ([Answering]) begins again, since
-	// somebody has posted to the run meanwhile. Continue leaves no trace
-	// in the log, so the call that goes on with a visit that was cut off, or failed, asks
-	// again. A panic is no ruling and fails the visit, unless another one denies it; behind a
-	// runtime.Goexit, which does so too, nobody is asked any more. Nil means [Continue].
+	// Before is asked about a visit of any kind of node but a dag.Fail before it begins, and before
+	// its function's slot, time limit and attempts: all interceptors in order, whatever the others
+	// say, and the most restrictive ruling counts: Deny over Ask over Instead over Continue. It is
+	// asked once about a visit in each call that begins it, not once for each attempt; and once
+	// more when what it asked was approved, or when a call that answers ([Answering]) begins again,
+	// since somebody has posted to the run meanwhile. Continue leaves no trace in the log, so the
+	// call that goes on with a visit that was cut off, or failed, asks again. A panic is no ruling
+	// and fails the visit, unless another one denies it; behind a runtime.Goexit, which does so
+	// too, nobody is asked any more. Nil means [Continue].
 	Before func(context.Context, Call) Ruling
-	// After is asked about a visit that runs a function, when that has returned no error
-	// and waits for no answer: in the same goroutine, within the time limit, as a part of
-	// the attempt. Each interceptor sees what those before it have made of the result. A
-	// panic fails the attempt, as one in a Substitute does, and its error names the interceptor. Nil means [Keep].
+	// After is asked about a visit that runs a function, when that has returned no error and waits
+	// for no answer: in the same goroutine, within the time limit, as a part of the attempt. Each
+	// interceptor sees what those before it have made of the result. A panic fails the attempt, as
+	// one in a Substitute does, and its error names the interceptor. Nil means [Keep].
 	After func(ctx context.Context, c Call, outcomes []string) Change
 }
 
@@ -95,11 +95,11 @@ func Deny(reason string) Ruling {
 	return Ruling{kind: denies, reason: reason}
 }
 
-// Ask has a person decide first: the visit is interrupted before it begins, with question,
-// which may be anything that JSON can say. [Approve] or [Reject] answers; a Resume alone
-// does not. An approval is of this question, by this interceptor, before this visit, and
-// is durable: when the interceptor asks the same again it counts as Continue, and another
-// question is another interrupt. A visit that is voided has none any more. Without a store nobody can be asked, and Ask denies.
+// Ask has a person decide first: the visit is interrupted before it begins, with question, which
+// may be anything that JSON can say. [Approve] or [Reject] answers; a Resume alone does not. An
+// approval is of this question, by this interceptor, before this visit, and is durable: when the
+// interceptor asks the same again it counts as Continue, and another question is another interrupt.
+// A visit that is voided has none any more. Without a store nobody can be asked, and Ask denies.
 func Ask(question any) Ruling {
 	raw, err := marshalled(question)
 	if err != nil {

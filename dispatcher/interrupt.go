@@ -14,10 +14,11 @@ type InterruptKind string
 
 // The kinds of interrupts. The log and events ([Event].Outcome) tell them by the same names.
 const (
-	// KindBefore: before the visit has begun. If By is "" it is a pause of
-	// Options.InterruptBefore or InterruptIf, which a Resume ends, or [Approve] or [Reject];
-	// else an [Interceptor] or [Gates] ask, and one of these two has to answer. A visit pauses once: the next Run or Resume
-	// of a run that has failed by a Reject overrules it, and runs the visit. Interceptors and Gates ask again.
+	// KindBefore: before the visit has begun. If By is "" it is a pause of Options.InterruptBefore
+	// or InterruptIf, which a Resume ends, or [Approve] or [Reject]; else an [Interceptor] or
+	// [Gates] ask, and one of these two has to answer. A visit pauses once: the next Run or Resume
+	// of a run that has failed by a Reject overrules it, and runs the visit. Interceptors and Gates
+	// ask again.
 	KindBefore InterruptKind = kindBefore
 	// KindAfter: after the visit, a pause of Options.InterruptAfter or InterruptIf. A Resume
 	// ends it, or [Approve] or [Reject], which the next Run or Resume overrules.

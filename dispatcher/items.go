@@ -40,8 +40,8 @@ func (t *task) items(s any) (list any, n int, digest string, err error) {
 	return list, n, digest, sound(err)
 }
 
-// recompute has the items of every Each in f computed again that may go on: only their digest is stored. It is told of the visits
-// that are about to be voided.
+// recompute has the items of every Each in f computed again that may go on: only their digest is
+// stored. It is told of the visits that are about to be voided.
 func (c *core) recompute(f *frame, voids ...string) error {
 	for _, i := range f.open {
 		t := &f.tasks[i]
@@ -60,8 +60,9 @@ func (c *core) recompute(f *frame, voids ...string) error {
 	return nil
 }
 
-// over reports whether nothing inside t runs again: it has failed in a frame whose failure is followed, so a resume does not renew it,
-// and none of voids is inside it. The state that an Each in it had its items from may be gone: what is finished around it has been kept.
+// over reports whether nothing inside t runs again: it has failed in a frame whose failure is
+// followed, so a resume does not renew it, and none of voids is inside it. The state that an Each
+// in it had its items from may be gone: what is finished around it has been kept.
 func (t *task) over(voids []string) bool {
 	if t.phase != failing || slices.ContainsFunc(voids, func(path string) bool { return strings.HasPrefix(path, t.path()+"/") }) {
 		return false

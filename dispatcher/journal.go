@@ -39,7 +39,8 @@ type journal struct {
 	fresh  atomic.Bool                 // there are news, or an append failed
 }
 
-// What the owner is doing in the store, or in the observer, as results name it when it is abandoned.
+// What the owner is doing in the store, or in the observer, as results name it when it is
+// abandoned.
 const (
 	doingObserve  = "Options.Observe"
 	doingAppend   = "an append to the store"
@@ -106,8 +107,8 @@ func (r *run) entries() (entries []checkpoint.Entry, size int) {
 	return r.lines, size
 }
 
-// again is the memory of a list for the next one, unless it is large and the last one used little of it: what the input of
-// a run took is not kept for all of its deltas.
+// again is the memory of a list for the next one, unless it is large and the last one used little
+// of it: what the input of a run took is not kept for all of its deltas.
 func again(b []byte) []byte {
 	if cap(b) > deskBytes && len(b) < cap(b)/4 {
 		return nil
@@ -137,9 +138,10 @@ func (r *run) encodeDelta(appendJSON func([]byte) []byte) json.RawMessage {
 	return r.bytes[from:len(r.bytes):len(r.bytes)]
 }
 
-// snapshot writes one when a replay would read more than four times the live state plus
-// 64 KiB, in the background, one at a time: finish waits for it. Alive is also what is done of an open Each; while there is one,
-// that is looked at whenever the log is a quarter longer, or a quarter of it is alive no more.
+// snapshot writes one when a replay would read more than four times the live state plus 64 KiB, in
+// the background, one at a time: finish waits for it. Alive is also what is done of an open Each;
+// while there is one, that is looked at whenever the log is a quarter longer, or a quarter of it is
+// alive no more.
 func (r *run) snapshot() {
 	j := &r.journal
 	if !r.snapshotDue() {
@@ -206,8 +208,8 @@ func (r *run) watchPosts() (posted <-chan struct{}, stop func()) {
 }
 
 // hearPosts reads the posts for cancels, beside the caller: if a node runs on the owner's goroutine
-// the owner would hear of one too late. The read ends with the run's store context at the latest. Before the
-// log is read nobody knows which cancels are moot, and the owner reads the posts anyway.
+// the owner would hear of one too late. The read ends with the run's store context at the latest.
+// Before the log is read nobody knows which cancels are moot, and the owner reads the posts anyway.
 func (r *run) hearPosts() {
 	if !r.loaded.Load() {
 		return

@@ -8,9 +8,9 @@ import (
 	"github.com/pawlgo/pawl/dag"
 )
 
-// An effectEntry is an entry, or two in one append, that a node appends while it runs. The machine, which belongs
-// to the owner of the run, is told of it when the owner next appends: until then nothing in
-// it depends on the entry, since the visit has not ended.
+// An effectEntry is an entry, or two in one append, that a node appends while it runs. The machine,
+// which belongs to the owner of the run, is told of it when the owner next appends: until then
+// nothing in it depends on the entry, since the visit has not ended.
 type effectEntry struct {
 	v     *visit
 	lines []checkpoint.Entry

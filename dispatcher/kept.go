@@ -12,10 +12,11 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// Runs that wait for answers, or for what is said next, are mostly gone on with by the dispatcher that has run them. It keeps their
-// machines, a bounded number of them, and reads no log then: only whether the head is still the one at
-// which the machine stands. A machine that is kept is as a replay of the log up to there would have made
-// it; nothing that is in no log is kept, but what can decode an answer.
+// Runs that wait for answers, or for what is said next, are mostly gone on with by the dispatcher
+// that has run them. It keeps their machines, a bounded number of them, and reads no log then: only
+// whether the head is still the one at which the machine stands. A machine that is kept is as a
+// replay of the log up to there would have made it; nothing that is in no log is kept, but what can
+// decode an answer.
 
 // What a dispatcher keeps at most: machines, and bytes of their states and visits.
 const (
@@ -23,7 +24,8 @@ const (
 	keptBytes = 32 << 20
 )
 
-// A keep has the machines of a dispatcher's runs that wait, and of completed ones that have had several turns or that somebody has amended.
+// A keep has the machines of a dispatcher's runs that wait, and of completed ones that have had
+// several turns or that somebody has amended.
 type keep struct {
 	mu    sync.Mutex
 	runs  map[string]*list.Element
@@ -61,8 +63,8 @@ func (k *keep) forget(e *list.Element) {
 	k.bytes -= x.bytes
 }
 
-// put keeps a machine, which nobody else may use any more, unless it is too large or that of a later call is there: the lease is
-// given back before.
+// put keeps a machine, which nobody else may use any more, unless it is too large or that of a
+// later call is there: the lease is given back before.
 func (k *keep) put(x *kept) bool {
 	if x.bytes > keptBytes/4 {
 		return false
@@ -86,9 +88,9 @@ func (k *keep) put(x *kept) bool {
 	return true
 }
 
-// keep keeps the machine of a run that stands at head and waits or is completed, if it can. A replay would have read so many
-// bytes, or fewer if the run was trimmed: then a snapshot may come sooner. It reports whether it did. Nobody may go on with m, or
-// read it if it did.
+// keep keeps the machine of a run that stands at head and waits or is completed, if it can. A
+// replay would have read so many bytes, or fewer if the run was trimmed: then a snapshot may come
+// sooner. It reports whether it did. Nobody may go on with m, or read it if it did.
 func (c *core) keep(run string, head checkpoint.Head, m *machine, read int) bool {
 	rests := m.status == checkpoint.StatusInterrupted || m.status == checkpoint.StatusCompleted
 	if !rests || m.plan != c.plan || c.opts.eager || !m.root.forget() {
@@ -106,8 +108,8 @@ func (c *core) keep(run string, head checkpoint.Head, m *machine, read int) bool
 	return c.kept.put(x)
 }
 
-// forget makes f what a replay would have made it. It reports false if something in it is known to the
-// process alone.
+// forget makes f what a replay would have made it. It reports false if something in it is known to
+// the process alone.
 func (f *frame) forget() bool {
 	if f.items != nil {
 		return false

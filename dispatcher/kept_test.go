@@ -53,7 +53,8 @@ func keptAnswer(t testing.TB, d *dispatcher.Dispatcher[Tale], res *dispatcher.Re
 	return next
 }
 
-// A dispatcher that has run a run until it waits answers it and goes on with it without reading its log.
+// A dispatcher that has run a run until it waits answers it and goes on with it without reading its
+// log.
 func TestKeptMachinesReadNoLog(t *testing.T) {
 	t.Parallel()
 	store, reads := readsLogs(new(memory.Store))
@@ -127,7 +128,8 @@ func TestKeptMachinesGiveWayToANewRun(t *testing.T) {
 	}
 }
 
-// A call that has given the lease back and is slow to keep its machine does not put it in the place of a later one.
+// A call that has given the lease back and is slow to keep its machine does not put it in the place
+// of a later one.
 func TestKeptMachinesGiveWayToNoEarlierOne(t *testing.T) {
 	t.Parallel()
 	var by *dispatcher.Dispatcher[Tale]
@@ -182,7 +184,8 @@ func TestKeptMachinesAreFew(t *testing.T) {
 	}
 }
 
-// What visits have in hand counts as much as states do: runs that wait with much of it are not kept.
+// What visits have in hand counts as much as states do: runs that wait with much of it are not
+// kept.
 func TestKeptMachinesAreSmall(t *testing.T) {
 	t.Parallel()
 	large := strings.Repeat("x", 9<<20)
@@ -256,8 +259,8 @@ func TestKeptMachinesAreComparedAtTheirHead(t *testing.T) {
 	}
 }
 
-// A frame that has failed once and then ended well is no difference between a machine that was kept, one that was read from a
-// snapshot, and one that was read from the log.
+// A frame that has failed once and then ended well is no difference between a machine that was
+// kept, one that was read from a snapshot, and one that was read from the log.
 func TestKeptMachineBehindAFrameThatFailedOnce(t *testing.T) {
 	t.Parallel()
 	eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
@@ -342,8 +345,9 @@ func TestKeptMachinesAreNotTheCallers(t *testing.T) {
 	}
 }
 
-// A dispatcher that has run several turns of a run goes on with it, tells how it stands and takes notes about it without reading its
-// log, however long that is. What it has returned stays as it was.
+// A dispatcher that has run several turns of a run goes on with it, tells how it stands and takes
+// notes about it without reading its log, however long that is. What it has returned stays as it
+// was.
 func TestKeptMachinesOfTurns(t *testing.T) {
 	t.Parallel()
 	for _, paranoid := range []bool{false, true} {
@@ -425,7 +429,8 @@ func TestKeptMachinesHaveFewIDs(t *testing.T) {
 	}
 }
 
-// A machine that has heard what was not appended is not kept: what was posted is taken by the next call, whatever it is.
+// A machine that has heard what was not appended is not kept: what was posted is taken by the next
+// call, whatever it is.
 func TestKeptMachinesHaveHeardNothingElse(t *testing.T) {
 	t.Parallel()
 	disk := errors.New("disk")
@@ -459,8 +464,8 @@ func TestKeptMachinesHaveHeardNothingElse(t *testing.T) {
 	}
 }
 
-// A machine that is kept has heard of no permission but those in its log: an interceptor that has let a visit begin in one call is asked
-// in the next one, and may deny it.
+// A machine that is kept has heard of no permission but those in its log: an interceptor that has
+// let a visit begin in one call is asked in the next one, and may deny it.
 func TestKeptMachinesAreAskedAbout(t *testing.T) {
 	var store memory.Store
 	b := dag.New[Tale]("asked-about")

@@ -28,8 +28,8 @@ func keptTalk(t testing.TB) *dag.Graph[Tale] {
 	})
 }
 
-// keptCalls is a conversation of some turns, of which each call is made on the dispatcher that next returns. It returns what each
-// has returned, as text.
+// keptCalls is a conversation of some turns, of which each call is made on the dispatcher that next
+// returns. It returns what each has returned, as text.
 func keptCalls(t *testing.T, turns int, next func() *dispatcher.Dispatcher[Tale]) (told []string) {
 	t.Helper()
 	tell := func(res *dispatcher.Result[Tale], err error) *dispatcher.Result[Tale] {
@@ -69,7 +69,8 @@ func keptCalls(t *testing.T, turns int, next func() *dispatcher.Dispatcher[Tale]
 	return told
 }
 
-// A run that is trimmed whenever it has come to rest is the same for a dispatcher that keeps its machine, and for those that read its log.
+// A run that is trimmed whenever it has come to rest is the same for a dispatcher that keeps its
+// machine, and for those that read its log.
 func TestKeptMachinesOfTrimmedRuns(t *testing.T) {
 	t.Parallel()
 	for _, keep := range []dispatcher.Retention{{Last: 1}, {Last: 5}, {Last: 2, Tagged: true}} {
@@ -102,7 +103,8 @@ func TestKeptMachinesOfTrimmedRuns(t *testing.T) {
 	}
 }
 
-// A dispatcher that trims a run whose machine it keeps goes on with it without reading the log, unless the trim has failed.
+// A dispatcher that trims a run whose machine it keeps goes on with it without reading the log,
+// unless the trim has failed.
 func TestKeptMachinesStandBehindTheTrim(t *testing.T) {
 	t.Parallel()
 	disk := errors.New("disk")

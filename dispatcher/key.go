@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// keyOf is what the keys of a run's visits in a turn begin with: the run's id, behind it how
-// often it was rewound, if it was, and with a dot how often migrations have taken the visit's name from another node; and from
-// the second turn on the number of the turn. In the
-// id a slash is %2F there, a tilde %7E and a percent sign %25, so that no visit of a run has
-// the key of another run's; most ids hold none of them, and are what they are. No path begins
-// with a number, so no visit has the key of another turn.
+// keyOf is what the keys of a run's visits in a turn begin with: the run's id, behind it how often
+// it was rewound, if it was, and with a dot how often migrations have taken the visit's name from
+// another node; and from the second turn on the number of the turn. In the id a slash is %2F there,
+// a tilde %7E and a percent sign %25, so that no visit of a run has the key of another run's; most
+// ids hold none of them, and are what they are. No path begins with a number, so no visit has the
+// key of another turn.
 func keyOf(run string, turn, generation int) string {
 	if strings.ContainsAny(run, "/~%") {
 		run = keyEscapes.Replace(run)
@@ -27,9 +27,10 @@ func keyOf(run string, turn, generation int) string {
 	return run + "/"
 }
 
-// EffectKey is the idempotency key under which an effect of a visit begins, for who reads a log: in a turn of a run that was
-// rewound so often, and in which migrations have taken the names of nodes so often, by node path. The machines in a log say both, as
-// "generation" and "vacated". Who does an effect, or looks at one that is open, is told its key: dag.Key, [OpenEffect].
+// EffectKey is the idempotency key under which an effect of a visit begins, for who reads a log: in
+// a turn of a run that was rewound so often, and in which migrations have taken the names of nodes
+// so often, by node path. The machines in a log say both, as "generation" and "vacated". Who does
+// an effect, or looks at one that is open, is told its key: dag.Key, [OpenEffect].
 func EffectKey(run string, turn, generation int, vacated map[string]int, path, key string) string {
 	return keyOf(run, turn, generationIn(generation, vacated, path)) + path + "#" + key
 }

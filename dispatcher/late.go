@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// A lateContext is the context of a run that nothing but its parent and the end of the call cancels. To
-// be its parent's child, with a channel of its own, costs more than a whole short run does, and most
-// functions never ask for it: it becomes one when somebody does.
+// A lateContext is the context of a run that nothing but its parent and the end of the call
+// cancels. To be its parent's child, with a channel of its own, costs more than a whole short run
+// does, and most functions never ask for it: it becomes one when somebody does.
 type lateContext struct {
 	context.Context // the parent
 
@@ -23,7 +23,8 @@ type lateContext struct {
 func (c *lateContext) Done() <-chan struct{} { return c.real().Done() }
 func (c *lateContext) Value(key any) any     { return c.real().Value(key) }
 
-// Attended says to a store that the call of a run gives up its appends itself: see [checkpoint.Attended].
+// Attended says to a store that the call of a run gives up its appends itself: see
+// [checkpoint.Attended].
 func (*lateContext) Attended() {}
 
 func (c *lateContext) Err() error {
@@ -69,15 +70,15 @@ func (c *lateContext) ended(cause error) context.CancelCauseFunc {
 	return c.cancel
 }
 
-// late reports whether nothing but the caller cancels the runs of c, and nobody has to be waited for but
-// nodes: without a store and without user code beside them.
+// late reports whether nothing but the caller cancels the runs of c, and nobody has to be waited
+// for but nodes: without a store and without user code beside them.
 func (c *core) late() bool {
 	return c.store == nil && c.opts.Observe == nil && c.opts.Hooks.OnStart == nil && c.opts.Hooks.OnEnd == nil &&
 		len(c.interceptors) == 0
 }
 
-// A graceContext ends at an instant, or with the call. The timer of one of package context costs more
-// than what it is for, which is done at once with most stores: it is made when somebody waits.
+// A graceContext ends at an instant, or with the call. The timer of one of package context costs
+// more than what it is for, which is done at once with most stores: it is made when somebody waits.
 type graceContext struct {
 	until time.Time
 

@@ -13,8 +13,8 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// Without a store the context of a node is a child of the caller's as any other is, whatever it is first
-// asked for: its cause is the caller's, its children end with it, and it ends with the call.
+// Without a store the context of a node is a child of the caller's as any other is, whatever it is
+// first asked for: its cause is the caller's, its children end with it, and it ends with the call.
 func TestLateContextIsAChild(t *testing.T) {
 	t.Parallel()
 	type key struct{}
@@ -80,7 +80,8 @@ func TestLateContextIsAChild(t *testing.T) {
 	}
 }
 
-// What a node leaves behind is told that the call has ended, whether it has asked before or asks later.
+// What a node leaves behind is told that the call has ended, whether it has asked before or asks
+// later.
 func TestLateContextEndsWithTheCall(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -182,8 +183,8 @@ func TestLateContextEndsWithoutItsMutex(t *testing.T) {
 	}
 }
 
-// A store that takes long to end a lease is waited for as long as Options.Grace: the context that it has
-// then ends, whatever it is first asked for.
+// A store that takes long to end a lease is waited for as long as Options.Grace: the context that
+// it has then ends, whatever it is first asked for.
 func TestAReleaseIsWaitedForUntilGrace(t *testing.T) {
 	for name, ask := range map[string]func(t *testing.T, ctx context.Context){
 		"Done": func(_ *testing.T, ctx context.Context) { <-ctx.Done() },

@@ -13,11 +13,13 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// Promise P7, scenarios 3.64: 10,000 runs that were started and cancelled leave no goroutine and no descriptor behind, and no heap that grows with them.
+// Promise P7, scenarios 3.64: 10,000 runs that were started and cancelled leave no goroutine and no
+// descriptor behind, and no heap that grows with them.
 //
-// The heap can't be held to 1 %: what badgerstore has written and not yet put into tables it keeps in memory, which is one
-// table's worth, allocated when the store is opened, and a dispatcher keeps the machines of a bounded number of runs. Both are there once the
-// first thousand runs were made, so the others may add 100 bytes each: less than a cursor, a listener, a context or a lease takes.
+// The heap can't be held to 1 %: what badgerstore has written and not yet put into tables it keeps
+// in memory, which is one table's worth, allocated when the store is opened, and a dispatcher keeps
+// the machines of a bounded number of runs. Both are there once the first thousand runs were made,
+// so the others may add 100 bytes each: less than a cursor, a listener, a context or a lease takes.
 func TestManyCancelledRunsLeaveNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("makes 11,000 runs")

@@ -2,10 +2,10 @@ package dispatcher
 
 import "github.com/pawlgo/pawl/checkpoint"
 
-// A leftover is what a completed run leaves to the next one of its graph: its own frame, lists of its visits, and
-// without a log its machine. It grows with the graph, and is read and written by the owner alone: of all this a node,
-// and what it leaves behind, knows which node of the plan its task is, and that is the same in both
-// runs. What a node can hold on to is never used again.
+// A leftover is what a completed run leaves to the next one of its graph: its own frame, lists of
+// its visits, and without a log its machine. It grows with the graph, and is read and written by
+// the owner alone: of all this a node, and what it leaves behind, knows which node of the plan its
+// task is, and that is the same in both runs. What a node can hold on to is never used again.
 type leftover struct {
 	run    *run      // without a log, if it had no goroutines but its caller's and its owner's
 	own    *unlogged // nil with a log
@@ -15,7 +15,8 @@ type leftover struct {
 	flight []*visit
 }
 
-// An unlogged is memory of runs without a log: the machine of one with a log may come to wait, and is kept.
+// An unlogged is memory of runs without a log: the machine of one with a log may come to wait, and
+// is kept.
 type unlogged struct {
 	m   machine
 	few [1]fact // where the facts begin
@@ -52,8 +53,8 @@ func forgotten[T any](list []*T) []*T {
 	return list[:0]
 }
 
-// letGo keeps of f what renew makes a frame of. What its visits have is left as it is: who goes on with a
-// run near its end does not pay for all its nodes.
+// letGo keeps of f what renew makes a frame of. What its visits have is left as it is: who goes on
+// with a run near its end does not pay for all its nodes.
 func (f *frame) letGo() {
 	clear(f.deltas[:cap(f.deltas)])
 	*f = frame{
@@ -79,7 +80,8 @@ func (c *core) leftover() *leftover {
 	return new(leftover)
 }
 
-// heir is a frame that an earlier run has left, for a machine that is read from a log; nil if none has.
+// heir is a frame that an earlier run has left, for a machine that is read from a log; nil if none
+// has.
 func (c *core) heir() *frame {
 	l, ok := c.leftovers.Get().(*leftover)
 	if !ok || l.root == nil {

@@ -38,8 +38,8 @@ func TestRunsAfterAnother(t *testing.T) {
 	})
 }
 
-// So does one that was read from a log, and it begins in what another one has left: behind a cancel at any body, with snapshots and
-// without.
+// So does one that was read from a log, and it begins in what another one has left: behind a cancel
+// at any body, with snapshots and without.
 func TestRunsReadAfterAnother(t *testing.T) {
 	t.Parallel()
 	eachCase(t, func(t *testing.T, c *randomCase) {
@@ -73,7 +73,8 @@ func TestRunsReadAfterAnother(t *testing.T) {
 	})
 }
 
-// What a run has left is for runs of its graph alone: those of an older one are read as by a dispatcher that has run none.
+// What a run has left is for runs of its graph alone: those of an older one are read as by a
+// dispatcher that has run none.
 func TestRunsOfAnOlderGraphInheritNothing(t *testing.T) {
 	t.Parallel()
 	var store memory.Store
@@ -94,8 +95,8 @@ func TestRunsOfAnOlderGraphInheritNothing(t *testing.T) {
 	}
 }
 
-// A run without a log begins as the first one did, whatever the one before it came to: its nodes have its own context, and
-// are called.
+// A run without a log begins as the first one did, whatever the one before it came to: its nodes
+// have its own context, and are called.
 func TestChainsAfterAnother(t *testing.T) {
 	type key struct{}
 	b := dag.New[Tale]("chain")
@@ -129,8 +130,8 @@ func TestChainsAfterAnother(t *testing.T) {
 	}
 }
 
-// A run that has waited leaves what one leaves that has not: those behind it begin, wait and end as the
-// first one did, and have its log.
+// A run that has waited leaves what one leaves that has not: those behind it begin, wait and end as
+// the first one did, and have its log.
 func TestRunsAfterOneThatWaited(t *testing.T) {
 	var store memory.Store
 	b := dag.New[Tale]("waited")
@@ -180,8 +181,8 @@ func TestRunsAfterOneThatWaited(t *testing.T) {
 	}
 }
 
-// What a node leaves behind knows of what visit it was, while later runs use what its run has left; also if
-// that has waited.
+// What a node leaves behind knows of what visit it was, while later runs use what its run has left;
+// also if that has waited.
 func TestLeftBehindInEarlierRuns(t *testing.T) {
 	for _, c := range []struct{ stored, asks, chain bool }{{}, {chain: true}, {stored: true}, {stored: true, asks: true}} {
 		stored := c.stored
@@ -256,8 +257,8 @@ func behindDispatcher(t *testing.T, b *dag.Builder[Tale], stored bool) *dispatch
 	return callsDispatcher(t, frozen(t, b), nil, dispatcher.Options{})
 }
 
-// A run that begins in what an earlier one has left is asked about as that was, and counts its attempts from 1, also if that was let
-// begin by interceptors, and has failed first.
+// A run that begins in what an earlier one has left is asked about as that was, and counts its
+// attempts from 1, also if that was let begin by interceptors, and has failed first.
 func TestRunsAfterOneThatWasAskedAbout(t *testing.T) {
 	for _, stored := range []bool{false, true} {
 		var asked, attempts []string
@@ -290,7 +291,8 @@ func TestRunsAfterOneThatWasAskedAbout(t *testing.T) {
 	}
 }
 
-// Nor has a run the outcomes of the one before it: what it keeps of itself before they are chosen is what its log says.
+// Nor has a run the outcomes of the one before it: what it keeps of itself before they are chosen
+// is what its log says.
 func TestRunsAfterOneThatHasChosen(t *testing.T) {
 	var store memory.Store
 	stop := false

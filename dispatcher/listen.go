@@ -24,8 +24,8 @@ type Listen struct {
 	// Tail goes on at the end of the log with what becomes true from then on, live notices
 	// included. False ends there. A Stream goes on until its call returns, whatever Tail says.
 	Tail bool
-	// Only selects channels. Zero means all. A Lagged event is never left out. What is no channel is an
-	// *OptionError.
+	// Only selects channels. Zero means all. A Lagged event is never left out. What is no channel
+	// is an *OptionError.
 	Only Channel
 	// States adds the state to each SuperstepEnded of the run's own frame: to a Stream as
 	// Item.State, to Events as JSON. The reader folds the log for it. False means none.
@@ -81,7 +81,8 @@ func (c *core) events(ctx context.Context, id string, l Listen) iter.Seq2[Event,
 	}
 }
 
-// causedBy is an error with which something has ended, or that of ctx with its cause, if that was why.
+// causedBy is an error with which something has ended, or that of ctx with its cause, if that was
+// why.
 func causedBy(ctx context.Context, err error) error {
 	if ctx == nil || ctx.Err() == nil {
 		return err

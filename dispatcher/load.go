@@ -25,8 +25,8 @@ func (c *core) load(ctx context.Context, id string, upTo uint64) (m *machine, he
 	return m, head, nil
 }
 
-// loadFrom is load for who wants to see the entries that are read, and may not keep them: those behind
-// the one that is returned.
+// loadFrom is load for who wants to see the entries that are read, and may not keep them: those
+// behind the one that is returned.
 func (c *core) loadFrom(ctx context.Context, info *checkpoint.Info, upTo uint64, hear func(*checkpoint.Entry) error) (*machine, uint64, error) {
 	id := info.Run
 	if info.Head.Seq == 0 {
@@ -76,8 +76,8 @@ func (c *core) loadFrom(ctx context.Context, info *checkpoint.Info, upTo uint64,
 	return m, from, nil
 }
 
-// replay applies an entry of the log to a machine. What most entries don't have is put into room, if that
-// is given. With slabs the delta is kept as it is.
+// replay applies an entry of the log to a machine. What most entries don't have is put into room,
+// if that is given. With slabs the delta is kept as it is.
 func (c *core) replay(ctx context.Context, m *machine, id string, e *checkpoint.Entry, room *extra, slabs *state.Slabs) error {
 	x := saidIn(e, nil, room)
 	x.live = false

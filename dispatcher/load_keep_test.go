@@ -12,7 +12,8 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// A lender is a store that hands out each delta in a buffer of its own, which it writes to behind the caller.
+// A lender is a store that hands out each delta in a buffer of its own, which it writes to behind
+// the caller.
 type lender struct{ memory.Store }
 
 func (s *lender) Read(ctx context.Context, run string, from, to uint64) iter.Seq2[checkpoint.Entry, error] {
@@ -32,7 +33,8 @@ func (s *lender) Read(ctx context.Context, run string, from, to uint64) iter.Seq
 	}
 }
 
-// A replay of a long log shares the memory of large deltas where the log's reader leaves it to the replay, and only there.
+// A replay of a long log shares the memory of large deltas where the log's reader leaves it to the
+// replay, and only there.
 func TestReplayKeepsOnlyWhatItMay(t *testing.T) {
 	t.Parallel()
 	line := func(i int) string { return fmt.Sprint(i, strings.Repeat("l", 900)) }

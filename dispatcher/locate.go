@@ -12,9 +12,10 @@ import (
 )
 
 // locate finds the checkpoint of an address, "" for the last one that was not abandoned. What
-// stands before the @ is the id of the run, or the path of a frame, behind the number of its
-// turn; without a turn it is of the first. If both are meant, and are two checkpoints, nobody can tell which, and it is refused: with
-// the turn before it, or as a number alone, each of them has an address of its own.
+// stands before the @ is the id of the run, or the path of a frame, behind the number of its turn;
+// without a turn it is of the first. If both are meant, and are two checkpoints, nobody can tell
+// which, and it is refused: with the turn before it, or as a number alone, each of them has an
+// address of its own.
 //
 // An entry is found by its number, and a superstep by reading on from the last snapshot that is
 // certainly before it, or else from the beginning of the log, until it is certain which it is.
@@ -230,8 +231,8 @@ func (r *reading) skip(ctx context.Context, before func(*machine) bool) error {
 	return nil
 }
 
-// backward reads the log from an entry back, in pieces which it reads forward, each twice as long as
-// the one before, until the caller says behind one that it has what it wants.
+// backward reads the log from an entry back, in pieces which it reads forward, each twice as long
+// as the one before, until the caller says behind one that it has what it wants.
 func (c *core) backward(ctx context.Context, info *checkpoint.Info, to uint64, more func(*checkpoint.Entry) (bool, error)) error {
 	wanted := true
 	for size := uint64(32); wanted && to >= max(info.First, 1); size *= 2 {

@@ -113,8 +113,8 @@ func (m *machine) fell(t *task, failure *dag.Failure) {
 	m.check(t.frame)
 }
 
-// nanoseconds are those of an instant since 1970, or, if it is behind the last one that they can tell, in the year 2262, of
-// that: the longest waits end there.
+// nanoseconds are those of an instant since 1970, or, if it is behind the last one that they can
+// tell, in the year 2262, of that: the longest waits end there.
 func nanoseconds(at time.Time) int64 {
 	const last = 1<<63 - 1
 	if at.Unix() >= last/int64(time.Second) {

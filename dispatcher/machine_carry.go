@@ -68,8 +68,9 @@ func (c *change) inner(z *frozenFrame, w *passage, p place) *frozenFrame {
 	return &next
 }
 
-// revive lets a visit go on that has failed because the frame that it holds had, which was was: what failed in it is followed
-// now, or forgotten. One with nothing left to run has failed since its end could not be decided.
+// revive lets a visit go on that has failed because the frame that it holds had, which was was:
+// what failed in it is followed now, or forgotten. One with nothing left to run has failed since
+// its end could not be decided.
 func (t *frozenTask) revive(was *frozenFrame) {
 	if t.Phase == failing && !t.Inner.fails() && (was.Items != nil || len(was.Open) > 0) {
 		t.Phase, t.Failure, t.Unfollowed = inside, nil, false
@@ -110,8 +111,9 @@ func renumber(all []frozenPending, ways []passage) []frozenPending {
 	return next
 }
 
-// effects are those of visits under the paths of the new graph. One that is in doubt can't be moved: the
-// other side knows it by a key that its path is part of. Nor can it be forgotten, as long as nobody has said what came of it.
+// effects are those of visits under the paths of the new graph. One that is in doubt can't be
+// moved: the other side knows it by a key that its path is part of. Nor can it be forgotten, as
+// long as nobody has said what came of it.
 func (c *change) effects(z map[string]map[string]frozenEffect) map[string]map[string]frozenEffect {
 	if len(c.names) == 0 {
 		return z
@@ -160,7 +162,8 @@ func (c *change) failure(f *dag.Failure) *dag.Failure {
 	return &next
 }
 
-// rejected are the visits that were rejected, under their paths in the new graph, if they are there.
+// rejected are the visits that were rejected, under their paths in the new graph, if they are
+// there.
 func (c *change) rejected(paths []string) (next []string) {
 	for _, path := range paths {
 		if is, there := c.moved(path); there {
@@ -170,7 +173,8 @@ func (c *change) rejected(paths []string) (next []string) {
 	return next
 }
 
-// renamed is the path in the new graph of a visit or frame of the old one, or would be if its node were there.
+// renamed is the path in the new graph of a visit or frame of the old one, or would be if its node
+// were there.
 func (c *change) renamed(path string) string {
 	is, _ := c.moved(path)
 	return is

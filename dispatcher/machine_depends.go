@@ -34,8 +34,9 @@ func (m *machine) independ(path string) {
 	maps.DeleteFunc(m.depends, func(other string, _ dependence) bool { return isOrIn(other, path) })
 }
 
-// disown forgets what visits of f depend on, and those inside them, of which a failed Loop or Each keeps nothing: they
-// have failed, or are items behind one that has; and so on in Loops and Eaches that have failed in it.
+// disown forgets what visits of f depend on, and those inside them, of which a failed Loop or Each
+// keeps nothing: they have failed, or are items behind one that has; and so on in Loops and Eaches
+// that have failed in it.
 func (m *machine) disown(f *frame) {
 	maps.DeleteFunc(m.depends, func(path string, _ dependence) bool {
 		rest, inside := strings.CutPrefix(path, f.path+"/")
@@ -76,9 +77,9 @@ func (m *machine) dependents() (all []dependent) {
 	return all
 }
 
-// renamedDepends are dependences under the paths of the new graph. Those of a forgotten visit stay if what it wrote does, under a
-// path that no visit has, so that whoever gets its name neither hides them nor ends them by being voided. They go with what
-// was dropped.
+// renamedDepends are dependences under the paths of the new graph. Those of a forgotten visit stay
+// if what it wrote does, under a path that no visit has, so that whoever gets its name neither
+// hides them nor ends them by being voided. They go with what was dropped.
 func (c *change) renamedDepends(z map[string]dependence) map[string]dependence {
 	if len(c.names) == 0 || len(z) == 0 {
 		return z
@@ -97,10 +98,12 @@ func (c *change) renamedDepends(z map[string]dependence) map[string]dependence {
 	return next
 }
 
-// gone is behind the name of a visit that is forgotten, where others may have the name. No node has such a name.
+// gone is behind the name of a visit that is forgotten, where others may have the name. No node has
+// such a name.
 const gone = " (forgotten)"
 
-// kept is the path in the new graph of a visit of the old one, or the one under which what is kept of it is told.
+// kept is the path in the new graph of a visit of the old one, or the one under which what is kept
+// of it is told.
 func (c *change) kept(path string) string {
 	is, there := c.moved(path)
 	if there {

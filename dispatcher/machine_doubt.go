@@ -204,9 +204,9 @@ func (m *machine) unfollowed(p *pending, answer json.RawMessage) bool {
 	return json.Unmarshal(answer, &v) == nil && v == Reject
 }
 
-// leftInDoubt reports whether an effect of a visit was begun by an earlier attempt, is in doubt, and
-// is not for the node to decide: as long as nobody has said what came of it, a failure of the visit
-// is not followed, however it comes about.
+// leftInDoubt reports whether an effect of a visit was begun by an earlier attempt, is in doubt,
+// and is not for the node to decide: as long as nobody has said what came of it, a failure of the
+// visit is not followed, however it comes about.
 func (m *machine) leftInDoubt(path string) bool {
 	for _, e := range m.effects[path] {
 		if e.state == effectBegun && !e.Replayable && e.Doubt != "" {
@@ -216,8 +216,8 @@ func (m *machine) leftInDoubt(path string) bool {
 	return false
 }
 
-// leavesInDoubt reports the same of a visit, or of one inside it that begins anew, since a frame around it was voided, and may yet
-// meet the effect.
+// leavesInDoubt reports the same of a visit, or of one inside it that begins anew, since a frame
+// around it was voided, and may yet meet the effect.
 func (m *machine) leavesInDoubt(t *task) bool {
 	path := t.path()
 	if m.leftInDoubt(path) {

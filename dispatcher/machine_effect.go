@@ -23,8 +23,8 @@ type effect struct {
 	generation int
 	// at is the path that its visit had then, if a migration has renamed it since.
 	at string
-	// anew is the head of the log at which a rewind found that what came of it was trimmed, so that it is in doubt anew; 0 is
-	// none. What was said of the doubt before is not said of this one.
+	// anew is the head of the log at which a rewind found that what came of it was trimmed, so that
+	// it is in doubt anew; 0 is none. What was said of the doubt before is not said of this one.
 	anew uint64
 
 	// What follows is for people, and for resolutions. Attempts leave it out.

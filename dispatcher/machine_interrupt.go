@@ -95,7 +95,8 @@ type heard struct {
 	To string `json:"to,omitempty"`
 	// About: the question has said what it is about.
 	About bool `json:"about,omitempty"`
-	// Number is that of the message which gave it: messages of a run are numbered in their order. 0 if an earlier version has kept it.
+	// Number is that of the message which gave it: messages of a run are numbered in their order. 0
+	// if an earlier version has kept it.
 	Number uint64 `json:"number,omitempty"`
 }
 
@@ -172,9 +173,9 @@ func (m *machine) decidedBefore(p *pending, v Verdict, rejected *dag.Failure, un
 	}
 }
 
-// resume lets a run go on: under a new lease, and, if it was the caller's wish, behind
-// its interrupts before and after visits. Of a Failed run, and of one that was Failed when it was cancelled, the visits that
-// failed get a new budget of attempts, unless it ended at a dag.Fail.
+// resume lets a run go on: under a new lease, and, if it was the caller's wish, behind its
+// interrupts before and after visits. Of a Failed run, and of one that was Failed when it was
+// cancelled, the visits that failed get a new budget of attempts, unless it ended at a dag.Fail.
 func (m *machine) resume(x *fact, was checkpoint.Status) error {
 	var r checkpoint.Resumption
 	if x.resumed != nil {
@@ -202,8 +203,9 @@ func (m *machine) resume(x *fact, was checkpoint.Status) error {
 	return nil
 }
 
-// advance begins the next superstep of frames in which nothing is open: a migration has forgotten what
-// was. It is done with the resume, and not when the run is scanned, so that a replay does it as well.
+// advance begins the next superstep of frames in which nothing is open: a migration has forgotten
+// what was. It is done with the resume, and not when the run is scanned, so that a replay does it
+// as well.
 func (m *machine) advance(f *frame) {
 	if len(f.open) == 0 && len(f.next) > 0 && f.begun() && f.refused == nil {
 		m.proceed(f)

@@ -40,7 +40,8 @@ func (p *pending) want() (state.Type, error) {
 	return *p.wanted, nil
 }
 
-// tells is want for callers, who may change what they get; it is the zero Type if nothing is wanted.
+// tells is want for callers, who may change what they get; it is the zero Type if nothing is
+// wanted.
 func (p *pending) tells() state.Type {
 	t, err := p.want()
 	if err == nil && (t.Key != nil || t.Elem != nil || t.Fields != nil) {

@@ -42,13 +42,15 @@ func parseEffects(text string) (EffectsOfFork, error) {
 // checkpoint where the fork begins. It never grows. What a visit of the run's own frame could
 // use, or a visit inside it, is dropped when the visit has settled: none of them runs again.
 //
-// Visits are called what they are in the run's graph. If a migration behind that checkpoint has brought the origin to another
-// graph, in which nodes have other names, all is there a second time, as visits are called in that one: the migration of the
-// fork may say less than the origin's, which found more begun, and a node of that graph may not be in this one. A run that comes to it
-// takes those names; see renamed.
+// Visits are called what they are in the run's graph. If a migration behind that checkpoint has
+// brought the origin to another graph, in which nodes have other names, all is there a second time,
+// as visits are called in that one: the migration of the fork may say less than the origin's, which
+// found more begun, and a node of that graph may not be in this one. A run that comes to it takes
+// those names; see renamed.
 type shelf struct {
 	how EffectsOfFork
-	// trimmed is the last turn of which the shelf may lack something: what the origin told of it behind that checkpoint was trimmed.
+	// trimmed is the last turn of which the shelf may lack something: what the origin told of it
+	// behind that checkpoint was trimmed.
 	trimmed int
 	// effects are by the visit of the run's own frame, the path of the visit, both with the
 	// turn before them, and the key. The inner maps never change: attempts hold them.
@@ -73,7 +75,8 @@ func onShelf(turn int, path string) string {
 // inGraph is what a visit of another graph is called on a shelf: no node has such a name.
 func inGraph(digest, name string) string { return "@" + digest + "/" + name }
 
-// ofGraph takes that apart; graph is "" if the name is one of the run's graph, and else ends with a slash.
+// ofGraph takes that apart; graph is "" if the name is one of the run's graph, and else ends with a
+// slash.
 func ofGraph(name string) (graph, rest string) {
 	if !strings.HasPrefix(name, "@") {
 		return "", name
@@ -192,8 +195,8 @@ func (z *frozenShelf) thaw() *shelf {
 	return s
 }
 
-// renamed is the shelf under the paths of a new graph: those that the origin had in it, or else those that the change
-// makes of what they were.
+// renamed is the shelf under the paths of a new graph: those that the origin had in it, or else
+// those that the change makes of what they were.
 func (z *frozenShelf) renamed(c *change, is string) *frozenShelf {
 	if z == nil {
 		return nil

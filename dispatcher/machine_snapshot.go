@@ -35,10 +35,12 @@ type frozenMachine struct {
 	Lineage    []ancestor     `json:"lineage,omitempty"`
 	Voids      []voided       `json:"voids,omitempty"`
 	Shelf      *frozenShelf   `json:"shelf,omitempty"`
-	// Fresh are rejections since the run failed, as an edit, or a change of its graph, may find them.
+	// Fresh are rejections since the run failed, as an edit, or a change of its graph, may find
+	// them.
 	Fresh []string `json:"fresh,omitempty"`
-	// Kept is no part of the machine, but what the log told of a checkpoint that was kept for its name. Nor is Reached, the last
-	// turn that a run was in which was rewound, and then trimmed up to here.
+	// Kept is no part of the machine, but what the log told of a checkpoint that was kept for its
+	// name. Nor is Reached, the last turn that a run was in which was rewound, and then trimmed up
+	// to here.
 	Kept    *frozenPast `json:"kept,omitempty"`
 	Reached int         `json:"reached,omitempty"`
 }
@@ -168,8 +170,8 @@ func (f *frame) freeze() *frozenFrame {
 	return z
 }
 
-// unmerged is about what a snapshot holds of items that are done, while their Each is not: they are as alive as the state that they
-// are to be merged with, and not worth a snapshot before that.
+// unmerged is about what a snapshot holds of items that are done, while their Each is not: they are
+// as alive as the state that they are to be merged with, and not worth a snapshot before that.
 func (f *frame) unmerged() (bytes int) {
 	for _, i := range f.open {
 		t := &f.tasks[i]

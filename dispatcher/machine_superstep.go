@@ -134,9 +134,9 @@ func (m *machine) superstep(x *fact) error {
 	return nil
 }
 
-// kept marks what visits of a failed frame wrote as merged, so that it is not merged again
-// if the frame around it can't be merged for now. Loops and Eaches that failed in it have recorded nothing from here on, and
-// may go on. What stands behind an item that failed is not merged.
+// kept marks what visits of a failed frame wrote as merged, so that it is not merged again if the
+// frame around it can't be merged for now. Loops and Eaches that failed in it have recorded nothing
+// from here on, and may go on. What stands behind an item that failed is not merged.
 func (m *machine) kept(f *frame) {
 	m.shed += f.unmerged()
 	for _, i := range f.open {
@@ -151,7 +151,8 @@ func (m *machine) kept(f *frame) {
 	}
 }
 
-// lose drops the frame of a visit that has failed, and what those in it depend on that give nothing out.
+// lose drops the frame of a visit that has failed, and what those in it depend on that give nothing
+// out.
 func (m *machine) lose(t *task) {
 	if records(t.node) {
 		m.disown(t.inner)

@@ -82,7 +82,8 @@ type odd struct {
 	collected  []dag.Failure     // of an Each that is done: of its items
 }
 
-// none reports whether it says nothing, or is nil. The rest of it means something only beside these.
+// none reports whether it says nothing, or is nil. The rest of it means something only beside
+// these.
 func (o *odd) none() bool {
 	return o == nil || o.attempts == 0 && o.failure == nil && !o.unfollowed && !o.passed && o.approved == nil && o.grants == nil &&
 		!o.entered && o.asks == nil && o.answers == nil && o.collected == nil
@@ -118,8 +119,9 @@ func (t *task) wrecked() bool {
 	return t.phase == failing && records(t.node) && t.inner != nil
 }
 
-// salvaged reports whether a part of what the visit did may be merged already: its frame has failed, and has kept what was
-// finished. What has written since then has run again; of a Loop or Each that may be a part.
+// salvaged reports whether a part of what the visit did may be merged already: its frame has
+// failed, and has kept what was finished. What has written since then has run again; of a Loop or
+// Each that may be a part.
 func (t *task) salvaged() bool {
 	return t.frame.salvaged && (records(t.node) || t.ended() && t.wrote().IsZero())
 }

@@ -83,7 +83,8 @@ func TestThawRefuses(t *testing.T) {
 	}
 }
 
-// The state of a machine is put into what is encoded of the rest, and that makes the same bytes as encoding all of it.
+// The state of a machine is put into what is encoded of the rest, and that makes the same bytes as
+// encoding all of it.
 func TestASnapshotIsWhatEncodeWrites(t *testing.T) {
 	plan := thawGraph(t)
 	for _, view := range []string{"{}", `{"List":["<b> & \"view\":0 größer\u2028"],"Sum":1}`} {
@@ -136,7 +137,8 @@ func FuzzThaw(f *testing.F) {
 	})
 }
 
-// The number of the last answer that was drained is known wherever a machine goes on. A fork has drained none.
+// The number of the last answer that was drained is known wherever a machine goes on. A fork has
+// drained none.
 func TestAnsweredWhereverAMachineGoesOn(t *testing.T) {
 	plan := thawGraph(t)
 	thawed := func(seen ...string) *machine {

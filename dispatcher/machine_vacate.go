@@ -2,12 +2,12 @@ package dispatcher
 
 import "maps"
 
-// A migration takes names from nodes: they are called otherwise, or are no more. A node that gets such a name later must not
-// have the keys of the one that had it, since effects were done under them. So a machine counts, by node path, how often
-// that has happened to a name.
+// A migration takes names from nodes: they are called otherwise, or are no more. A node that gets
+// such a name later must not have the keys of the one that had it, since effects were done under
+// them. So a machine counts, by node path, how often that has happened to a name.
 
-// eras is how many generations a run can have, and more than it will be rewound. Behind that a generation has how
-// often the visit's name was taken from another node.
+// eras is how many generations a run can have, and more than it will be rewound. Behind that a
+// generation has how often the visit's name was taken from another node.
 const eras = 1 << 20
 
 // generationOf is the generation that the keys of a visit are of.

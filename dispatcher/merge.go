@@ -34,8 +34,8 @@ func (r *run) merge(h *tenure, f *frame) (bool, *userError) {
 	return true, nil
 }
 
-// apart reports whether all visits of the open superstep have finished, and clearly don't conflict: what merges has
-// no need to know who wrote what.
+// apart reports whether all visits of the open superstep have finished, and clearly don't conflict:
+// what merges has no need to know who wrote what.
 func (f *frame) apart() bool {
 	for _, i := range f.open {
 		if f.tasks[i].phase != finished {
@@ -67,9 +67,9 @@ func (r *run) behind(h *tenure, f *frame) (held []*task, ok bool, err *userError
 	return held, true, nil
 }
 
-// mergePlain is merge for what most supersteps are: one visit, or several that have finished and didn't
-// write to the same cells but by merging; no user code that merges or checks, nobody to ask. It
-// reports whether it was that simple.
+// mergePlain is merge for what most supersteps are: one visit, or several that have finished and
+// didn't write to the same cells but by merging; no user code that merges or checks, nobody to ask.
+// It reports whether it was that simple.
 func (r *run) mergePlain(f *frame) bool {
 	if f.calls || r.m.vets || len(f.open) != 1 && (f.items != nil || !f.apart()) {
 		return false
@@ -159,8 +159,8 @@ func (r *run) merged(h *tenure, f *frame) (m state.Merged, made, ok bool) {
 	return m, false, true
 }
 
-// mergedBytes is what the merged Folds of a superstep may come to, with what its frame records of them: they are one entry, which has to
-// fit into an append of any store.
+// mergedBytes is what the merged Folds of a superstep may come to, with what its frame records of
+// them: they are one entry, which has to fit into an append of any store.
 const mergedBytes = 48 << 20
 
 // merge computes the merged Folds of a superstep, and its state in the spare image.
@@ -198,9 +198,9 @@ func (f *frame) name() string {
 	return fmt.Sprintf("superstep %s@%d", f.path, f.step)
 }
 
-// finishedHere lists the visits of the open superstep of f, and of it alone, that are done
-// and count, and the Loops and Eaches that failed: what they have finished counts as well. What is salvaged is not among
-// them: it is merged.
+// finishedHere lists the visits of the open superstep of f, and of it alone, that are done and
+// count, and the Loops and Eaches that failed: what they have finished counts as well. What is
+// salvaged is not among them: it is merged.
 func (f *frame) finishedHere() []string {
 	var visits []string
 	for _, i := range f.open {

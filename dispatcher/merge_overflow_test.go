@@ -13,8 +13,9 @@ import (
 	"github.com/pawlgo/pawl/state"
 )
 
-// What a Loop has added to a Sum in all can be too large though the Sum never was: then its superstep can't
-// be merged, and the run fails, as often as it is gone on with. The process goes on.
+// What a Loop has added to a Sum in all can be too large though the Sum never was: then its
+// superstep can't be merged, and the run fails, as often as it is gone on with. The process goes
+// on.
 func TestASumThatOverflowsWhatALoopHasAdded(t *testing.T) {
 	t.Parallel()
 	for name, shape := range map[string]func(b *dag.Builder[Tale]){
@@ -58,8 +59,8 @@ func addMost(_ context.Context, s *Tale) error {
 	return nil
 }
 
-// An edit of a Loop's state that fits, but not into what the Loop has added in all, is refused for what it is:
-// nothing is wrong with the log, and the run goes on as it was.
+// An edit of a Loop's state that fits, but not into what the Loop has added in all, is refused for
+// what it is: nothing is wrong with the log, and the run goes on as it was.
 func TestAnEditThatOverflowsWhatALoopHasAdded(t *testing.T) {
 	t.Parallel()
 	body, b := dag.New[Tale]("body"), dag.New[Tale]("tale")

@@ -29,7 +29,8 @@ func (h *heap) Check() error {
 	return nil
 }
 
-// heaps are ways in which two parallel visits, each of them well, make a superstep that can't be merged.
+// heaps are ways in which two parallel visits, each of them well, make a superstep that can't be
+// merged.
 var heaps = map[string]struct {
 	pile  func(h *heap)
 	kind  string // of the fault, as it is told after a restart
@@ -40,8 +41,9 @@ var heaps = map[string]struct {
 	"a state too large":    {func(h *heap) { h.Text.Append(strings.Repeat("x", 600)) }, "limit", 1000},
 }
 
-// heapGraph has one and other pile something up in parallel, in a Loop or an Each each of which then fails, for as
-// long as mended says no. Their failure is followed; or that of the Loop in which they stand, if they are wrecked with it.
+// heapGraph has one and other pile something up in parallel, in a Loop or an Each each of which
+// then fails, for as long as mended says no. Their failure is followed; or that of the Loop in
+// which they stand, if they are wrecked with it.
 func heapGraph(t testing.TB, pile func(h *heap), items, wrecked bool, mended *bool, began func(ctx context.Context)) *dag.Graph[heap] {
 	add := func(ctx context.Context, h *heap) error {
 		began(ctx)
@@ -84,8 +86,8 @@ func heapGraph(t testing.TB, pile func(h *heap), items, wrecked bool, mended *bo
 	return frozen(t, b)
 }
 
-// Of a superstep that can't be merged all that counts runs again, also what a Loop or an Each has finished that failed and
-// keeps it: else it could never be merged, whatever is mended.
+// Of a superstep that can't be merged all that counts runs again, also what a Loop or an Each has
+// finished that failed and keeps it: else it could never be merged, whatever is mended.
 func TestNothingOfAMergeThatFailsCounts(t *testing.T) {
 	t.Parallel()
 	for name, c := range heaps {

@@ -16,40 +16,44 @@ import (
 	"github.com/pawlgo/pawl/state"
 )
 
-// A Migration says how a run goes on whose past the dispatcher's graph does not have: where
-// its visits stand in the new graph, and what becomes of its state. It is asked for only if
-// the change would be refused. It leads to the dispatcher's graph, and Migrations don't chain: in the third version of a
-// program there is one from the first to the third beside that from the second. What
-// it decided is in the log once a call has gone on with the run or edited it; of a completed run that is when a further turn begins. Until then every call asks anew, also one that only
-// reads the run's state and keeps nothing, and of checkpoints from before it in the log one does so ever after: State
-// should come to the same whenever it is asked.
+// A Migration says how a run goes on whose past the dispatcher's graph does not have: where its
+// visits stand in the new graph, and what becomes of its state. It is asked for only if the change
+// would be refused. It leads to the dispatcher's graph, and Migrations don't chain: in the third
+// version of a program there is one from the first to the third beside that from the second. What
+// it decided is in the log once a call has gone on with the run or edited it; of a completed run
+// that is when a further turn begins. Until then every call asks anew, also one that only reads the
+// run's state and keeps nothing, and of checkpoints from before it in the log one does so ever
+// after: State should come to the same whenever it is asked.
 //
 // Whatever it says, the run then stands where a run of the new graph can stand: a visit that
 // is done or open has nothing before it that is not settled. All else is refused.
 type Migration struct {
-	// Name tells the migration from others, in the log and in errors. It has 1 to 128 bytes of UTF-8 without
-	// control characters.
+	// Name tells the migration from others, in the log and in errors. It has 1 to 128 bytes of
+	// UTF-8 without control characters.
 	Name string
-	// From is the digest of the graph that the run comes from. "" means any graph of the
-	// same name. One of another name is named so: what a supervisor recovers, and what a continuation.Runtime
-	// looks for, are then its runs as well ([Dispatcher.Takes]); a listing by Graph alone has them under that
-	// name until they are gone on with.
+	// From is the digest of the graph that the run comes from. "" means any graph of the same name.
+	// One of another name is named so: what a supervisor recovers, and what a continuation.Runtime
+	// looks for, are then its runs as well ([Dispatcher.Takes]); a listing by Graph alone has them
+	// under that name until they are gone on with.
 	From string
 	// Nodes says what nodes are called now, by their node paths: "compose/validate":
-	// "compose/check". A node stays in the graph that it is in. "" means that there is no
-	// such node any more and that its visit is forgotten: what it wrote stays if it was
-	// merged, with what it depends on ([dag.Depends]), and else both are dropped with what waited in it; what
-	// was kept of its effects is dropped. A visit that is open and renamed has another idempotency key from then on,
-	// and so has a visit of a later node that gets the name of a renamed or forgotten one. A visit is not renamed or
-	// forgotten while an effect of it was begun and has not ended. Nil means that names are the same. It is kept in
-	// the log.
+	// "compose/check". A node stays in the graph that it is in. "" means that there is no such node
+	// any more and that its visit is forgotten: what it wrote stays if it was merged, with what it
+	// depends on ([dag.Depends]), and else both are dropped with what waited in it; what was kept
+	// of its effects is dropped. A visit that is open and renamed has another idempotency key from
+	// then on, and so has a visit of a later node that gets the name of a renamed or forgotten one.
+	// A visit is not renamed or forgotten while an effect of it was begun and has not ended. Nil
+	// means that names are the same. It is kept in the log.
 	Nodes map[string]string
-	// State changes the state of a frame that is open: that of the run (path "") and those
-	// of the graphs that its visits hold. It gets and returns an object of the cells that
-	// are not zero, by their names. What ends a Loop's visit is what its iterations have written, which this does
-	// not change: a cell that they wrote to ends as they left it. One that is larger than Limits.StateBytes is a [*LimitError] of the call,
-	// and changes nothing. Where the type of a cell has changed so that what it holds fits the new one, as of a struct with one field
-	// more, it may return what it gets; but elements of a [state.Set] as the new program writes them, or it does not find them. Nil means that states are the same, and a cell of another type that holds something is refused.
+	// State changes the state of a frame that is open: that of the run (path "") and those of the
+	// graphs that its visits hold. It gets and returns an object of the cells that are not zero, by
+	// their names. What ends a Loop's visit is what its iterations have written, which this does
+	// not change: a cell that they wrote to ends as they left it. One that is larger than
+	// Limits.StateBytes is a [*LimitError] of the call, and changes nothing. Where the type of a
+	// cell has changed so that what it holds fits the new one, as of a struct with one field more,
+	// it may return what it gets; but elements of a [state.Set] as the new program writes them, or
+	// it does not find them. Nil means that states are the same, and a cell of another type that
+	// holds something is refused.
 	State func(path string, state json.RawMessage) (json.RawMessage, error)
 }
 
@@ -128,7 +132,8 @@ func (c *core) migration(from *dag.Plan) *Migration {
 	return nil
 }
 
-// migrating begins the text of what went wrong while a run of that graph was brought to the dispatcher's graph.
+// migrating begins the text of what went wrong while a run of that graph was brought to the
+// dispatcher's graph.
 func (c *core) migrating(from *dag.Plan) string {
 	if m := c.migration(from); m != nil {
 		return fmt.Sprintf("migration %q: ", m.Name)
@@ -299,7 +304,8 @@ func (m *Migration) of(f *frame) string {
 	return fmt.Sprintf("migration %q of the state of frame %q", m.Name, f.path)
 }
 
-// accepts checks a state that a migration returned against the cells of the new graph. size is that of the state, if it is one.
+// accepts checks a state that a migration returned against the cells of the new graph. size is that
+// of the state, if it is one.
 func accepts(f *frame, schema *state.Schema, view json.RawMessage) (reasons []string, compact json.RawMessage, size int) {
 	var cells map[string]json.RawMessage
 	var buf bytes.Buffer

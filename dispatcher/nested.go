@@ -12,12 +12,12 @@ import (
 	"github.com/pawlgo/pawl/state"
 )
 
-// StateOf reads one frame of a run: a graph that an Embed, a Loop or an EachGraph runs, or the items of an Each, in
-// the type of its own state. address is the path of the frame, as visits inside begin with
-// it ("hunt", "review/17", "compose-loop/2", "" for the run's own frame), or names one of
-// the checkpoints that History lists, as for At. The path of a Loop alone means its last
-// iteration. A path reads the frame as it stands in the turn that the run is in; one that
-// has ended is read as it ended.
+// StateOf reads one frame of a run: a graph that an Embed, a Loop or an EachGraph runs, or the
+// items of an Each, in the type of its own state. address is the path of the frame, as visits
+// inside begin with it ("hunt", "review/17", "compose-loop/2", "" for the run's own frame), or
+// names one of the checkpoints that History lists, as for At. The path of a Loop alone means its
+// last iteration. A path reads the frame as it stands in the turn that the run is in; one that has
+// ended is read as it ended.
 //
 // Superstep, Cursor, Interrupts, Finished and Failures of the Result are those of the frame
 // and of what is inside it; the rest tells of the run at that position. [ErrNested] if T is
@@ -117,8 +117,9 @@ func (c *core) frameFor(ctx context.Context, id, address string) (*machine, Chec
 	return c.left(ctx, h, last)
 }
 
-// left is where a frame stood last that has ended: at its last superstep, or behind that at the last edit or migration that came while it
-// was open. Once the superstep of the run's own frame has ended none inside it is.
+// left is where a frame stood last that has ended: at its last superstep, or behind that at the
+// last edit or migration that came while it was open. Once the superstep of the run's own frame has
+// ended none inside it is.
 func (c *core) left(ctx context.Context, h *hindsight, last Checkpoint) (*machine, Checkpoint, error) {
 	m, _, err := c.load(ctx, last.Run, last.Seq)
 	if err != nil {

@@ -78,7 +78,8 @@ func (c *core) noteRun(ctx context.Context, id, name string, value any, options 
 	return c.refuse(id, err)
 }
 
-// waitingNote reports whether the note was posted and waits. It refuses another one of its id that does.
+// waitingNote reports whether the note was posted and waits. It refuses another one of its id that
+// does.
 func (c *core) waitingNote(ctx context.Context, run string, note checkpoint.Post) (bool, error) {
 	posts, err := c.store.Posts(ctx, run)
 	k := slices.IndexFunc(posts, func(p checkpoint.Post) bool { return p.ID == note.ID })

@@ -29,8 +29,8 @@ func bothNoted(t *testing.T, store checkpoint.Store) {
 	nothingIsPosted(t, store)
 }
 
-// A note that is accepted while another one of a completed run is drained is in the log, too: whoever drains that, a call that lets go of
-// the run, or a cancel that comes too late.
+// A note that is accepted while another one of a completed run is drained is in the log, too:
+// whoever drains that, a call that lets go of the run, or a cancel that comes too late.
 func TestANoteWhileAnotherIsDrained(t *testing.T) {
 	for name, first := range map[string]func(*testing.T, *tampered, dispatcher.Options, *dag.Graph[Tale]){
 		"by a call": func(t *testing.T, store *tampered, o dispatcher.Options, g *dag.Graph[Tale]) {
@@ -82,7 +82,8 @@ func TestANoteWhileAnotherIsDrained(t *testing.T) {
 	}
 }
 
-// A note of a run that rests is left to the next call, which reads no log for it: the machine of the run is kept.
+// A note of a run that rests is left to the next call, which reads no log for it: the machine of
+// the run is kept.
 func TestANoteWhileARunThatWaitsIsLetGoOfCostsNoReplay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &tampered{Store: new(memory.Store)}
@@ -107,8 +108,9 @@ func TestANoteWhileARunThatWaitsIsLetGoOfCostsNoReplay(t *testing.T) {
 	})
 }
 
-// An observer that hangs when it is told of what was posted to a run that was let go of is named, and holds the run until it returns: of a
-// call that lets go of the run itself, and of one that does so behind its OnEnd.
+// An observer that hangs when it is told of what was posted to a run that was let go of is named,
+// and holds the run until it returns: of a call that lets go of the run itself, and of one that
+// does so behind its OnEnd.
 func TestAnObserverThatHangsBehindTheRun(t *testing.T) {
 	for _, ends := range []bool{false, true} {
 		t.Run(fmt.Sprintf("OnEnd=%t", ends), func(t *testing.T) {
@@ -165,7 +167,8 @@ func hangsBehindTheRun(t *testing.T, ends bool) {
 	completes(t, res, err)
 }
 
-// A call that an observer breaks off gives the lease back as any other does: it tries again for a moment, and warns of one that is kept.
+// A call that an observer breaks off gives the lease back as any other does: it tries again for a
+// moment, and warns of one that is kept.
 func TestLeaseOfACallThatIsBrokenOff(t *testing.T) {
 	for _, fails := range []int{1, 100} {
 		t.Run(fmt.Sprint(fails), func(t *testing.T) {
@@ -207,8 +210,8 @@ func brokenOff(t *testing.T, fails int) {
 	completes(t, res, err)
 }
 
-// An observer that notes a completed run whenever it is told of a note holds nobody up for ever: what comes behind the grace period
-// is left to who comes next.
+// An observer that notes a completed run whenever it is told of a note holds nobody up for ever:
+// what comes behind the grace period is left to who comes next.
 func TestAnObserverThatNotesWhatItIsToldOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, noted := new(memory.Store), 0

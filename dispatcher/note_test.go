@@ -180,7 +180,8 @@ func TestNotesRefused(t *testing.T) {
 	}
 }
 
-// Notes from outside are in the log in the order in which they were posted, whatever their names are.
+// Notes from outside are in the log in the order in which they were posted, whatever their names
+// are.
 func TestNotesInTheirOrder(t *testing.T) {
 	eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
 		var d *dispatcher.Dispatcher[Tale]

@@ -13,10 +13,11 @@ import (
 	"github.com/pawlgo/pawl/state"
 )
 
-// What is said of every question, of every answer and of every effect is written by hand: it is what encode makes of it,
-// in a fraction of the time.
+// What is said of every question, of every answer and of every effect is written by hand: it is
+// what encode makes of it, in a fraction of the time.
 
-// An object is a JSON object to which members are added. What is empty text, number, yes and raw leave out.
+// An object is a JSON object to which members are added. What is empty text, number, yes and raw
+// leave out.
 type object []byte
 
 func (o object) name(name string) object {

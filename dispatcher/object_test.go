@@ -111,8 +111,8 @@ func TestWhatIsReadByHandIsWhatUnmarshalReads(t *testing.T) {
 	}
 }
 
-// readsAs compares parse and json.Unmarshal for data, and for all that a byte more, less, or another one makes of it. It counts in plain what
-// is read by hand as it is.
+// readsAs compares parse and json.Unmarshal for data, and for all that a byte more, less, or
+// another one makes of it. It counts in plain what is read by hand as it is.
 func readsAs[T any](t *testing.T, data []byte, by func([]byte) (T, bool), plain *int) {
 	t.Helper()
 	if _, ok := by(data); ok {
@@ -141,7 +141,8 @@ func readsAs[T any](t *testing.T, data []byte, by func([]byte) (T, bool), plain 
 	}
 }
 
-// An answer under another id is another one, though it says the same: its sender is not told that it was taken.
+// An answer under another id is another one, though it says the same: its sender is not told that
+// it was taken.
 func TestAnswerUnderAnotherMessageIsAnotherOne(t *testing.T) {
 	x := reply{Interrupt: "i", How: checkpoint.AnswerGiven, Value: json.RawMessage(`1`)}
 	a := &postedAnswers{Replies: []reply{x}, Message: "m"}

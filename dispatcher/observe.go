@@ -52,8 +52,8 @@ func (r *run) tell(h *tenure) bool {
 	return true
 }
 
-// introduce completes what events tell of the run, before there are any of this call. A caller that has given it up may be reading
-// what stood there before.
+// introduce completes what events tell of the run, before there are any of this call. A caller that
+// has given it up may be reading what stood there before.
 func (r *run) introduce() {
 	was, knows := r.about.Load(), &r.m.told
 	if r.m.turn == was.turn && len(knows.labels) == 0 && knows.correlation == "" {

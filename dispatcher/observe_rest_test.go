@@ -13,7 +13,8 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// observedAtRest makes calls at a run that rests because its only node asksAWord, and returns what the observer was told of them.
+// observedAtRest makes calls at a run that rests because its only node asksAWord, and returns what
+// the observer was told of them.
 func observedAtRest(t *testing.T, store checkpoint.Store, calls ...func(context.Context, *dispatcher.Dispatcher[Tale]) error) []string {
 	t.Helper()
 	var seen eventsSeen
@@ -37,8 +38,8 @@ func asksAWord(ctx context.Context, _ *Tale) error {
 	return err
 }
 
-// What a call writes to a run at rest the observer is told before it returns, once, as the log tells it. A cancel is no end of a call
-// that was at work on the run, and is told by the log alone.
+// What a call writes to a run at rest the observer is told before it returns, once, as the log
+// tells it. A cancel is no end of a call that was at work on the run, and is told by the log alone.
 func TestObserverOfARunAtRest(t *testing.T) {
 	type calls = func(context.Context, *dispatcher.Dispatcher[Tale]) error
 	edit := func(ctx context.Context, d *dispatcher.Dispatcher[Tale]) error {
@@ -79,7 +80,8 @@ func TestObserverOfARunAtRest(t *testing.T) {
 	}
 }
 
-// So it is told by whoever says what came of an effect in doubt, whether its visit waits to be told or has failed.
+// So it is told by whoever says what came of an effect in doubt, whether its visit waits to be told
+// or has failed.
 func TestObserverOfAResolution(t *testing.T) {
 	for _, doubt := range []dag.Doubt{dag.DoubtTells, dag.DoubtAsks, dag.DoubtFails} {
 		var side doubtSide
@@ -125,8 +127,8 @@ func TestObserverOfAMigratingEdit(t *testing.T) {
 	toldAlike(t, seen.of(), d.Events(t.Context(), run, dispatcher.Listen{}), readLog(t, store))
 }
 
-// The observer is told while the run is held still, so that nobody has gone on with it: it comes before what they tell. One that
-// panics has seen it, and what was written stays.
+// The observer is told while the run is held still, so that nobody has gone on with it: it comes
+// before what they tell. One that panics has seen it, and what was written stays.
 func TestObserverIsToldBeforeTheRunIsLetGo(t *testing.T) {
 	store := new(memory.Store)
 	var owner string
@@ -149,7 +151,8 @@ func TestObserverIsToldBeforeTheRunIsLetGo(t *testing.T) {
 	}
 }
 
-// One that ends the goroutine ends that of the call, as a function of the caller's own would, and holds nothing.
+// One that ends the goroutine ends that of the call, as a function of the caller's own would, and
+// holds nothing.
 func TestObserverOfARunAtRestEndsTheGoroutine(t *testing.T) {
 	store := new(memory.Store)
 	d := process(t, solitary(t, asksAWord), store, dispatcher.Options{Observe: func(e dispatcher.Event) {
@@ -184,8 +187,8 @@ func TestObserverOfAnAppendThatFails(t *testing.T) {
 	}
 }
 
-// Answers that were left with the run, and are too many for one append, are told by the call that goes on, each once and before
-// it tells that it does.
+// Answers that were left with the run, and are too many for one append, are told by the call that
+// goes on, each once and before it tells that it does.
 func TestObserverOfAnswersThatWereLeft(t *testing.T) {
 	const items = 600
 	var seen eventsSeen

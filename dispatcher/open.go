@@ -148,8 +148,8 @@ func (c *core) opened(ctx context.Context, info *checkpoint.Info) (*Opened, erro
 	return o, nil
 }
 
-// worker is who is at work on a run, "" if nobody is: who has come to rest with it, or only says something of it, has the lease for
-// another moment.
+// worker is who is at work on a run, "" if nobody is: who has come to rest with it, or only says
+// something of it, has the lease for another moment.
 func worker(info *checkpoint.Info, s checkpoint.Status) string {
 	if s.Resting() || s == checkpoint.StatusCompleted || checkpoint.Amends(info.Owner) {
 		return ""

@@ -60,9 +60,9 @@ func (m *machine) openEffect(id, path, key string) OpenEffect {
 	return o
 }
 
-// unbegun adds an effect that needs an approval, and that somebody was asked about. One that
-// has begun before, and is done again, stays what it is. o has what is known of the approval, at tells where in all an effect
-// is, by path and key: one that is told of here leaves an empty one behind.
+// unbegun adds an effect that needs an approval, and that somebody was asked about. One that has
+// begun before, and is done again, stays what it is. o has what is known of the approval, at tells
+// where in all an effect is, by path and key: one that is told of here leaves an empty one behind.
 func (m *machine) unbegun(
 	all []OpenEffect, at map[[2]string]int, id, path, key string, action json.RawMessage, o OpenEffect,
 ) []OpenEffect {

@@ -13,69 +13,74 @@ import (
 
 // Options configure a [Dispatcher]. The zero Options work.
 type Options struct {
-	// InterruptBefore and InterruptAfter name visits before or after which a run pauses:
-	// by node path ("compose-loop/validate", in every iteration) or by visit path
-	// ("compose-loop/2/validate", in that one; "review/17", one item). New refuses a path that names nothing, or a
-	// dag.Fail, which does nothing. Nil means none.
+	// InterruptBefore and InterruptAfter name visits before or after which a run pauses: by node
+	// path ("compose-loop/validate", in every iteration) or by visit path
+	// ("compose-loop/2/validate", in that one; "review/17", one item). New refuses a path that
+	// names nothing, or a dag.Fail, which does nothing. Nil means none.
 	InterruptBefore []string
 	InterruptAfter  []string
-	// InterruptIf is asked about every visit but those of a dag.Fail, before it begins and after its superstep
-	// has ended, unless a name above says it already. Nil means no.
+	// InterruptIf is asked about every visit but those of a dag.Fail, before it begins and after
+	// its superstep has ended, unless a name above says it already. Nil means no.
 	InterruptIf func(Boundary) bool
-	// Migrations say how runs go on whose past this graph does not have: the first one
-	// that is for the graph of the run. Keep one as long as there are runs that it is for: completed ones too, whose states are
-	// read by it, until a further turn begins. Nil means that such runs are refused.
+	// Migrations say how runs go on whose past this graph does not have: the first one that is for
+	// the graph of the run. Keep one as long as there are runs that it is for: completed ones too,
+	// whose states are read by it, until a further turn begins. Nil means that such runs are
+	// refused.
 	Migrations []Migration
-	// Observe sees the events of all runs, in order for each run, from the goroutine that
-	// runs it: it should be quick. What a node emits it sees when the node has returned;
-	// who wants that at once reads a Stream. What a call writes to a run at rest (Answer, Edit, Note, Resolve,
-	// Rewind, Tag) it sees from the goroutine of that call, before the call lets go of the run and returns; a call
-	// that goes on with the run is ErrBusy there, and a note of a note makes the next one. It sees what this dispatcher writes, and not what others do to the
-	// store; nor the cancel of a run at rest, so that RunRested is always the end of a call that was at
-	// work, nor what Trim and Fork write: Events tells those too. Its panics are ignored. Nil means nobody does.
+	// Observe sees the events of all runs, in order for each run, from the goroutine that runs it:
+	// it should be quick. What a node emits it sees when the node has returned; who wants that at
+	// once reads a Stream. What a call writes to a run at rest (Answer, Edit, Note, Resolve,
+	// Rewind, Tag) it sees from the goroutine of that call, before the call lets go of the run and
+	// returns; a call that goes on with the run is ErrBusy there, and a note of a note makes the
+	// next one. It sees what this dispatcher writes, and not what others do to the store; nor the
+	// cancel of a run at rest, so that RunRested is always the end of a call that was at work, nor
+	// what Trim and Fork write: Events tells those too. Its panics are ignored. Nil means nobody
+	// does.
 	Observe func(Event)
 	// Hooks are asked where runs begin and end, and round visits.
 	Hooks Hooks
 	// Gates say what a person has to approve. Zero means nothing.
 	Gates Gates
-	// StaleAfter is how long a run may rest, from when it began to, as the store's own clock tells, to Now, before
-	// Result.Warnings tells a resume of it how old it is. Zero means 24 hours.
+	// StaleAfter is how long a run may rest, from when it began to, as the store's own clock tells,
+	// to Now, before Result.Warnings tells a resume of it how old it is. Zero means 24 hours.
 	StaleAfter time.Duration
 	// Revalidate is asked at a resume about a dependency that is stale and that says
 	// dag.Revalidate. An error refuses the resume. Nil means that such a resume is refused.
 	Revalidate func(context.Context, dag.Dependency) error
-	// Retention trims each run when a call that was at work on it returns with it at rest or completed, as Trim does;
-	// that of a Stream once its events were told. A call that found nothing to do, or whose context is done, and a
-	// Stream that was left, trim nothing: the next one does.
-	// What goes wrong with it is one of Result.Warnings. Zero means that nothing is trimmed.
+	// Retention trims each run when a call that was at work on it returns with it at rest or
+	// completed, as Trim does; that of a Stream once its events were told. A call that found
+	// nothing to do, or whose context is done, and a Stream that was left, trim nothing: the next
+	// one does. What goes wrong with it is one of Result.Warnings. Zero means that nothing is
+	// trimmed.
 	Retention Retention
 	// Limits bound what a run may use. Zero fields mean the defaults.
 	Limits Limits
 	// Lag is how many supersteps that have ended may be on their way to the disk while a run goes
 	// on. Effects, interrupts and the return of a call wait for all of them, and events of entries
-	// are told when these are durable; after a crash at most so many supersteps are run again, and what
-	// had ended of the next one, under the same idempotency keys. Zero means none: nothing follows
-	// from what is not durable.
+	// are told when these are durable; after a crash at most so many supersteps are run again, and
+	// what had ended of the next one, under the same idempotency keys. Zero means none: nothing
+	// follows from what is not durable.
 	Lag int
 	// Grace is how long a call may take to return once its context is done. Nodes that
 	// have not returned shortly before its end are abandoned. Less than 20 ms are not kept
 	// exactly. Zero means 5 seconds.
 	Grace time.Duration
-	// Parallel is how many bodies of nodes may run at once, over all runs of the
-	// dispatcher. A node that runs another run of the same dispatcher keeps its place meanwhile: with as
-	// many of them at once as there are places, all stand still. Zero means as many as there are.
+	// Parallel is how many bodies of nodes may run at once, over all runs of the dispatcher. A node
+	// that runs another run of the same dispatcher keeps its place meanwhile: with as many of them
+	// at once as there are places, all stand still. Zero means as many as there are.
 	Parallel int
 	// Paranoid folds every delta from its encoded bytes, as a recovery would, instead of
 	// from memory. It costs time and is meant for tests.
 	Paranoid bool
 
-	// Now is the wall clock, read for instants that are stored: when a question expires, or has, and when the
-	// next attempt may begin. Waits themselves are measured by the clock that does not jump. It is for
-	// tests that let the wall clock jump. It does not move what stores say, by a clock of their own: when an entry was
-	// appended, an answer given, or input sent. So how long a run has rested, for StaleAfter, and how old a checkpoint is, for
-	// Retention.Age, lies between two clocks. An instant before the year 0, or behind the beginning of the year 9000, counts as
-	// that bound, so that JSON can say it, and what is counted from it. Now may neither panic nor call runtime.Goexit, which
-	// nothing catches. Nil means time.Now.
+	// Now is the wall clock, read for instants that are stored: when a question expires, or has,
+	// and when the next attempt may begin. Waits themselves are measured by the clock that does not
+	// jump. It is for tests that let the wall clock jump. It does not move what stores say, by a
+	// clock of their own: when an entry was appended, an answer given, or input sent. So how long a
+	// run has rested, for StaleAfter, and how old a checkpoint is, for Retention.Age, lies between
+	// two clocks. An instant before the year 0, or behind the beginning of the year 9000, counts as
+	// that bound, so that JSON can say it, and what is counted from it. Now may neither panic nor
+	// call runtime.Goexit, which nothing catches. Nil means time.Now.
 	Now func() time.Time
 
 	// eager writes a snapshot behind every append, and lets nothing wait to share one: for tests.
@@ -83,27 +88,32 @@ type Options struct {
 }
 
 // Limits bound what a run may use. A run that reaches one fails with a [*LimitError]. How deep
-// values may be nested is fixed: see state.MaxDepth. So is what the merged Folds of one superstep come to, with what a Loop or Each
-// records of them, and the input of a further turn or of a frame with what its Folds come to: 48 MiB, also without a store.
+// values may be nested is fixed: see state.MaxDepth. So is what the merged Folds of one superstep
+// come to, with what a Loop or Each records of them, and the input of a further turn or of a frame
+// with what its Folds come to: 48 MiB, also without a store.
 type Limits struct {
-	// Supersteps is how many a run may have ended in a turn, of all its frames, when a further visit begins. What has begun
-	// ends: of frames side by side the superstep in which each is, and those around them. Zero means 1,000,000.
+	// Supersteps is how many a run may have ended in a turn, of all its frames, when a further
+	// visit begins. What has begun ends: of frames side by side the superstep in which each is, and
+	// those around them. Zero means 1,000,000.
 	Supersteps int
-	// StateBytes is the size of the encoded state of one frame. Zero means 256 MiB. Rewind, and going on with a graph that
-	// has changed, put the states of all open frames into one entry: where together they are larger than the store
-	// lets an append be, as badgerstore does 64 MiB, those are ErrTooLarge and change nothing. The run goes on under the
-	// graph that it had, and can be forked.
+	// StateBytes is the size of the encoded state of one frame. Zero means 256 MiB. Rewind, and
+	// going on with a graph that has changed, put the states of all open frames into one entry:
+	// where together they are larger than the store lets an append be, as badgerstore does 64 MiB,
+	// those are ErrTooLarge and change nothing. The run goes on under the graph that it had, and
+	// can be forked.
 	StateBytes int
 	// ValueBytes is the size of one encoded value, of a question and of an answer. Zero
 	// means 16 MiB.
 	ValueBytes int
-	// VisitBytes is the size of all that one visit writes and notes, encoded; a note has 64 bytes more, and its
-	// path. As much may be what it asks at once, with the keys, what it depends on, and the key of an effect. Zero means 32 MiB.
+	// VisitBytes is the size of all that one visit writes and notes, encoded; a note has 64 bytes
+	// more, and its path. As much may be what it asks at once, with the keys, what it depends on,
+	// and the key of an effect. Zero means 32 MiB.
 	VisitBytes int
 	// DecodeBytes is what a call may read of one run to know where it stands: its newest
 	// snapshot, and what the log holds behind it. Zero means 1 GiB.
 	DecodeBytes int
-	// Items is how many items one visit of an Each may have. More than 16,777,216 are never allowed. Zero means 100,000.
+	// Items is how many items one visit of an Each may have. More than 16,777,216 are never
+	// allowed. Zero means 100,000.
 	Items int
 }
 
@@ -208,7 +218,8 @@ func (c *core) configure() error {
 	return errors.Join(errs...)
 }
 
-// earliest and latest bound what Options.Now tells: JSON can say both, and what is a few of the longest durations behind latest.
+// earliest and latest bound what Options.Now tells: JSON can say both, and what is a few of the
+// longest durations behind latest.
 var (
 	earliest = time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC)
 	latest   = time.Date(9000, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -112,15 +112,16 @@ type gathering struct {
 	ended   []gathered
 }
 
-// A gathered is what an effect has returned in a visit that had the name where a run had the renames.
+// A gathered is what an effect has returned in a visit that had the name where a run had the
+// renames.
 type gathered struct {
 	name, key string
 	renames   renames
 	shelved
 }
 
-// shelve puts what was found on the shelf of a fork that begins with a machine. What a visit did that is not in that one, since its
-// node has another one's name, is not there.
+// shelve puts what was found on the shelf of a fork that begins with a machine. What a visit did
+// that is not in that one, since its node has another one's name, is not there.
 func (g *gathering) shelve(s *shelf, m *machine) {
 	moved := g.graph != m.plan.Digest && !slices.EqualFunc(g.renames, m.renames, maps.Equal[map[string]string])
 	for i := range g.ended {
@@ -137,7 +138,8 @@ func (g *gathering) shelve(s *shelf, m *machine) {
 	}
 }
 
-// leap goes on where the log begins that is left, and returns the last turn that the run was in between an entry and there.
+// leap goes on where the log begins that is left, and returns the last turn that the run was in
+// between an entry and there.
 func (g *gathering) leap(ctx context.Context, c *core, info *checkpoint.Info, from uint64) (reached int, err error) {
 	z, err := c.base(ctx, info.Run, info.Base)
 	if err != nil {

@@ -23,8 +23,9 @@ type HistoryFilter struct {
 	Causes []Cause
 	// After continues a listing behind the checkpoint of this number, the last one of the page
 	// before. A dispatcher remembers where it has ended its last pages, so that who pages through a
-	// run that rests reads its log once. Any other page is read from a snapshot before it, if there is
-	// one, and else from the beginning of the log, to its own end. Zero means from the beginning.
+	// run that rests reads its log once. Any other page is read from a snapshot before it, if there
+	// is one, and else from the beginning of the log, to its own end. Zero means from the
+	// beginning.
 	After uint64
 	// Limit is how many checkpoints a page has at most. Zero means 100.
 	Limit int
@@ -35,8 +36,9 @@ type HistoryFilter struct {
 // A page takes the memory of its checkpoints and of the supersteps that are open where it is read.
 //
 // checkpoint.ErrCursor for a tag that nobody gave, or an After behind the head; and, once the
-// listing has come to its end, which is a page that is not full, for a frame or a visit that neither
-// the run nor the graph has. An [*OptionError] for a Limit below zero and a Cause that is none.
+// listing has come to its end, which is a page that is not full, for a frame or a visit that
+// neither the run nor the graph has. An [*OptionError] for a Limit below zero and a Cause that is
+// none.
 func (d *Dispatcher[S]) HistoryOf(ctx context.Context, run string, f HistoryFilter) ([]Past, error) {
 	return d.inside().historyOf(ctx, run, &f)
 }
@@ -117,7 +119,8 @@ func (f *HistoryFilter) check() error {
 	return nil
 }
 
-// names are those that checkpoints have, by their numbers. What the filter asks for has to be there.
+// names are those that checkpoints have, by their numbers. What the filter asks for has to be
+// there.
 func (f *HistoryFilter) names(all ...map[string]uint64) (map[uint64][]string, error) {
 	tags := map[string]uint64{}
 	for _, some := range all {

@@ -17,7 +17,8 @@ type rude struct{ Text string }
 func (rude) MarshalJSON() ([]byte, error)     { panic("not today") }
 func (*rude) UnmarshalJSON(data []byte) error { return json.Unmarshal(data, new(string)) }
 
-// Of a panic the error says where the user's code was, also if it was in something that this called.
+// Of a panic the error says where the user's code was, also if it was in something that this
+// called.
 func TestPanicIsPlacedInTheUsersCode(t *testing.T) {
 	for name, f := range map[string]part{
 		"of the node": func(context.Context, *Tale) error { panic("here") },

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// What the dispatcher has panic again is placed where it was, and nothing outside the user's code is.
+// What the dispatcher has panic again is placed where it was, and nothing outside the user's code
+// is.
 func TestPanicPlaceOfStacks(t *testing.T) {
 	const dir = "/home/x/"
 	for stack, want := range map[string]string{

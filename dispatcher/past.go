@@ -39,8 +39,8 @@ type hindsight struct {
 	plan *dag.Plan         // the graph that the run has at the head
 	tags map[string]uint64 // in the log
 	led  []span            // the parts of the log that led to the head: what is in none was abandoned
-	// voids are what was voided on the way to the head, oldest first: what happened inside before was
-	// abandoned too.
+	// voids are what was voided on the way to the head, oldest first: what happened inside before
+	// was abandoned too.
 	voids   []voided
 	renames renames // of the head
 }
@@ -101,8 +101,8 @@ func within(spans []span, seq uint64) bool {
 	return slices.ContainsFunc(spans, func(s span) bool { return s.from <= seq && seq <= s.to })
 }
 
-// voided reports whether a checkpoint, which led to the head, stands in a frame that was voided behind it, under
-// whatever name. It is told where told is.
+// voided reports whether a checkpoint, which led to the head, stands in a frame that was voided
+// behind it, under whatever name. It is told where told is.
 func (h *hindsight) voided(p *Past, told *chronicle) bool {
 	return p.Path != "" && slices.ContainsFunc(h.voids[min(told.voids, len(h.voids)):], func(v voided) bool {
 		switch {

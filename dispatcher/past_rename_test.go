@@ -13,8 +13,9 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// A spin is a program in a test of the past: loops behind each other, and in each of them a loop of two nodes x and
-// y. Who runs it goes on with the run up to before a node, if stop says so, or edits it, and voids what void says.
+// A spin is a program in a test of the past: loops behind each other, and in each of them a loop of
+// two nodes x and y. Who runs it goes on with the run up to before a node, if stop says so, or
+// edits it, and voids what void says.
 type spin struct {
 	nodes map[string]string // of its migration
 	loops [][2]string       // the names of the one around and the one inside, which may be "": there is none
@@ -60,9 +61,9 @@ func spinKeeps(t *testing.T, d *dispatcher.Dispatcher[Tale]) {
 	}
 }
 
-// A checkpoint that stands in a frame which is voided is abandoned, under whatever name: its address finds it no more. One that
-// stood in a frame whose name another one has, which is voided, is not. That is so as well of checkpoints that
-// were kept for their names.
+// A checkpoint that stands in a frame which is voided is abandoned, under whatever name: its
+// address finds it no more. One that stood in a frame whose name another one has, which is voided,
+// is not. That is so as well of checkpoints that were kept for their names.
 func TestVoidedUnderAnotherName(t *testing.T) {
 	quiet(t)
 	loops := func(names ...string) (all [][2]string) {

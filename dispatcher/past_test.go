@@ -195,8 +195,8 @@ func (r *pastReader) read(f func()) int {
 	return int(r.entries.Load() - before)
 }
 
-// pastLong is a loop of so many iterations, each of one superstep, beside a step that has ended long
-// before it.
+// pastLong is a loop of so many iterations, each of one superstep, beside a step that has ended
+// long before it.
 func pastLong(t testing.TB, iterations int) *dag.Graph[Tale] {
 	t.Helper()
 	body, b := dag.New[Tale]("body"), dag.New[Tale]("long")
@@ -419,8 +419,8 @@ func TestStateOfAnAbandonedFrame(t *testing.T) {
 	}
 }
 
-// A run that was restored from an export, and has gone on otherwise, is not read from where a page of
-// it had ended before.
+// A run that was restored from an export, and has gone on otherwise, is not read from where a page
+// of it had ended before.
 func TestPagesOfARestoredRun(t *testing.T) {
 	store := new(memory.Store)
 	graph := pastLong(t, 3)
@@ -464,7 +464,8 @@ func TestPagesOfARestoredRun(t *testing.T) {
 	}
 }
 
-// A superstep of one item's graph has all visits that ended in it, though another item has begun in between.
+// A superstep of one item's graph has all visits that ended in it, though another item has begun in
+// between.
 func TestPastOfItemsBesideOneThatBegins(t *testing.T) {
 	begun := make(chan struct{})
 	body, b := dag.New[Tale]("body"), dag.New[Tale]("tale")
@@ -491,8 +492,8 @@ func TestPastOfItemsBesideOneThatBegins(t *testing.T) {
 	}
 }
 
-// What a dispatcher remembers of the past of a run that is deleted is nothing of the one that is made anew under its id, though that
-// has as many entries.
+// What a dispatcher remembers of the past of a run that is deleted is nothing of the one that is
+// made anew under its id, though that has as many entries.
 func TestTagsOfARunThatIsMadeAnew(t *testing.T) {
 	var w witness
 	var store memory.Store

@@ -69,8 +69,8 @@ func checkPath(plan *dag.Plan, path string) error {
 	return nil
 }
 
-// checkAsked is checkPath for what a run is to pause at, or somebody is to be asked about. A dag.Fail fails as soon
-// as its edges are taken: nobody can come between.
+// checkAsked is checkPath for what a run is to pause at, or somebody is to be asked about. A
+// dag.Fail fails as soon as its edges are taken: nobody can come between.
 func checkAsked(plan *dag.Plan, path string) error {
 	if err := checkPath(plan, path); err != nil {
 		return err

@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// A perRun is a list for each run that has one, of few values and seldom changed. Nobody ever waits in it.
+// A perRun is a list for each run that has one, of few values and seldom changed. Nobody ever waits
+// in it.
 type perRun[T comparable] struct {
 	lists sync.Map // run id → *[]T, which is not empty and never changes
 }

@@ -9,9 +9,10 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// A frozenPast is what the log told of a checkpoint that was kept for its name, when it was trimmed. It is in the machine that is
-// kept: a [checkpoint.Pin] names that, and the store keeps both as they are. Whether the checkpoint was abandoned is not
-// there: that may come later, and the head tells.
+// A frozenPast is what the log told of a checkpoint that was kept for its name, when it was
+// trimmed. It is in the machine that is kept: a [checkpoint.Pin] names that, and the store keeps
+// both as they are. Whether the checkpoint was abandoned is not there: that may come later, and the
+// head tells.
 type frozenPast struct {
 	At        time.Time `json:"at"`
 	Path      string    `json:"path,omitempty"` // of its frame, as it was called there
@@ -22,7 +23,8 @@ type frozenPast struct {
 	Reason    string    `json:"reason,omitempty"`
 }
 
-// named is what the log tells of those checkpoints of seqs, in order, that lie in it up to an entry.
+// named is what the log tells of those checkpoints of seqs, in order, that lie in it up to an
+// entry.
 func (c *core) named(ctx context.Context, info *checkpoint.Info, seqs []uint64, upTo uint64) (map[uint64]*frozenPast, error) {
 	from, _ := slices.BinarySearch(seqs, info.First)
 	if from == len(seqs) || seqs[from] > upTo {
@@ -41,8 +43,8 @@ func (c *core) named(ctx context.Context, info *checkpoint.Info, seqs []uint64, 
 	return of, nil
 }
 
-// pinned is a checkpoint that was kept for its name. Of one that was kept before a machine said more, only the
-// superstep of the run's own frame is known.
+// pinned is a checkpoint that was kept for its name. Of one that was kept before a machine said
+// more, only the superstep of the run's own frame is known.
 func (h *hindsight) pinned(pin *checkpoint.Pin, z *frozenMachine) Past {
 	p := Past{pinned: true, Checkpoint: Checkpoint{
 		Run: h.info.Run, Seq: pin.Seq, Turn: z.Turn, Superstep: z.Root.ended(), Cause: CauseSuperstep,
@@ -56,8 +58,8 @@ func (h *hindsight) pinned(pin *checkpoint.Pin, z *frozenMachine) Past {
 	return p
 }
 
-// reached is the last turn that a run was in up to an entry, where a machine stands: 0 if it was not rewound, since then that
-// is the machine's.
+// reached is the last turn that a run was in up to an entry, where a machine stands: 0 if it was
+// not rewound, since then that is the machine's.
 func (c *core) reached(ctx context.Context, info *checkpoint.Info, m *machine, upTo uint64) (last int, err error) {
 	if n := len(m.lineage); n == 0 || !m.lineage[n-1].Rewound {
 		return 0, nil
@@ -79,8 +81,9 @@ func (c *core) reached(ctx context.Context, info *checkpoint.Info, m *machine, u
 	return last, nil
 }
 
-// reached is the last turn that the run was in between an entry and where the machine stands, in the place of what was trimmed.
-// Where the run was rewound in between, it is told; unless by an earlier build, and then it may be any.
+// reached is the last turn that the run was in between an entry and where the machine stands, in
+// the place of what was trimmed. Where the run was rewound in between, it is told; unless by an
+// earlier build, and then it may be any.
 func (z *frozenMachine) reached(from uint64) int {
 	switch n := len(z.Lineage); {
 	case n == 0 || !z.Lineage[n-1].Rewound || z.Lineage[n-1].At <= from:

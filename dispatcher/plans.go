@@ -39,7 +39,8 @@ func (c *core) planOf(ctx context.Context, id, digest string) (*dag.Plan, error)
 	return p, nil
 }
 
-// foreign returns the graph of a digest if it is another than the dispatcher's, and planOf has found it before.
+// foreign returns the graph of a digest if it is another than the dispatcher's, and planOf has
+// found it before.
 func (c *core) foreign(digest string) *dag.Plan {
 	if digest == "" || digest == c.plan.Digest {
 		return nil
@@ -124,7 +125,8 @@ func (c *core) takes(name, digest string) bool {
 	return name == c.plan.Name || slices.ContainsFunc(c.opts.Migrations, func(m Migration) bool { return m.From == digest })
 }
 
-// graphs are the names of the graphs whose runs the dispatcher takes. Of one that the store does not have there are no runs.
+// graphs are the names of the graphs whose runs the dispatcher takes. Of one that the store does
+// not have there are no runs.
 func (c *core) graphs(ctx context.Context) ([]string, error) {
 	names := []string{c.plan.Name}
 	var errs []error
@@ -159,9 +161,9 @@ func (c *core) carried(id string, m *machine, how *Migration) (*machine, error) 
 	return next, next.thawAll(z)
 }
 
-// carriedState is the state of a frame that can't be read for err, as a migration makes it: as the call that goes on
-// would have it. It is err if there is no migration, or if the frame has a state of another type than
-// the run. If the migration fails, or does not fit, the error says why.
+// carriedState is the state of a frame that can't be read for err, as a migration makes it: as the
+// call that goes on would have it. It is err if there is no migration, or if the frame has a state
+// of another type than the run. If the migration fails, or does not fit, the error says why.
 func (c *core) carriedState(id string, m *machine, path string, err error) (any, error) {
 	var changed *GraphChangedError
 	how := c.migration(m.plan)
@@ -181,7 +183,8 @@ func (c *core) carriedState(id string, m *machine, path string, err error) (any,
 	return nil, err
 }
 
-// carriedFrame is a frame as a migration makes it, nil if it is not there any more, and that of the run.
+// carriedFrame is a frame as a migration makes it, nil if it is not there any more, and that of the
+// run.
 func (c *core) carriedFrame(id string, m *machine, path string, how *Migration) (f, root *frame, err error) {
 	next, err := c.carried(id, m, how)
 	if err != nil || next.root == nil {

@@ -7,17 +7,19 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// What was posted becomes entries of the log, oldest first, in as many appends as that takes: a store may refuse one
-// that drains too much at once, and each message was accepted by itself. If all of them had to share an append nobody
-// could go on with the run.
+// What was posted becomes entries of the log, oldest first, in as many appends as that takes: a
+// store may refuse one that drains too much at once, and each message was accepted by itself. If
+// all of them had to share an append nobody could go on with the run.
 
 // postsMost is how many posts share an append at most: each is a key that the store deletes.
 const postsMost = 500
 
-// A portion is what shares an append: so many posts, and so many bytes of them and of what else is in it.
+// A portion is what shares an append: so many posts, and so many bytes of them and of what else is
+// in it.
 type portion struct{ posts, bytes int }
 
-// fits reports whether a post of so many bytes may share the append. One that is larger than landingBytes has its own.
+// fits reports whether a post of so many bytes may share the append. One that is larger than
+// landingBytes has its own.
 func (p portion) fits(bytes int) bool {
 	return p == portion{} || p.posts < postsMost && p.bytes+bytes <= landingBytes
 }
@@ -27,8 +29,8 @@ func (p *portion) add(bytes int) {
 	p.bytes += bytes
 }
 
-// firstPost is how many of lines, which drain posts, drain the first one, and how many bytes they have. All
-// of what a post says counts or none of it, so they share an append.
+// firstPost is how many of lines, which drain posts, drain the first one, and how many bytes they
+// have. All of what a post says counts or none of it, so they share an append.
 func firstPost(lines []checkpoint.Entry) (n, bytes int) {
 	for n < len(lines) && lines[n].Post == lines[0].Post {
 		bytes += sizeOf(&lines[n]) + len(lines[n].Post)
@@ -48,8 +50,8 @@ func (r *run) portion() (p portion) {
 	return p
 }
 
-// room makes what waits durable if it can't share an append with a post of so many bytes, and counts that. It
-// reports whether the caller still owns the run.
+// room makes what waits durable if it can't share an append with a post of so many bytes, and
+// counts that. It reports whether the caller still owns the run.
 func (r *run) room(h *tenure, p *portion, bytes int) bool {
 	if !p.fits(bytes) {
 		if *p = (portion{}); !r.flush(h) {
@@ -96,8 +98,8 @@ func (r *run) takePosts(h *tenure) bool {
 	return len(posts) == 0 || r.takeAll(h, posts)
 }
 
-// takeAll drains posts, behind what their senders may have read in the log. A cancel is heard before any append, however many of
-// them there are.
+// takeAll drains posts, behind what their senders may have read in the log. A cancel is heard
+// before any append, however many of them there are.
 func (r *run) takeAll(h *tenure, posts []checkpoint.Post) bool {
 	if !r.catchUp(h) {
 		return false
@@ -125,9 +127,9 @@ func (r *run) takeAll(h *tenure, posts []checkpoint.Post) bool {
 	return shared.bytes <= landingBytes || r.flush(h) // what is decided next does not come on top of it
 }
 
-// drainBefore drains, before the call does anything, what the log has to say before it goes on: answers, if there are more of
-// them than can share an append, input that is repeated, and a cancel that came when the run was at rest, or about to be. It
-// returns what else was posted.
+// drainBefore drains, before the call does anything, what the log has to say before it goes on:
+// answers, if there are more of them than can share an append, input that is repeated, and a cancel
+// that came when the run was at rest, or about to be. It returns what else was posted.
 func (r *run) drainBefore(posts []checkpoint.Post) ([]checkpoint.Post, error) {
 	var lines []checkpoint.Entry
 	if !shareAppend(posts) {

@@ -19,7 +19,8 @@ import (
 // leastAtomic has a store make as little atomic as one can.
 var leastAtomic = badgerstore.Options{MemTableSize: 4 << 20}
 
-// postNotes posts n notes to the run, as calls of Note would that nobody drains, and returns what the log is to say of them.
+// postNotes posts n notes to the run, as calls of Note would that nobody drains, and returns what
+// the log is to say of them.
 func postNotes(t *testing.T, store checkpoint.Store, n int) (want []string) {
 	t.Helper()
 	for i := range n {
@@ -90,8 +91,8 @@ func TestManyPostsOfALiveRun(t *testing.T) {
 	nothingIsPosted(t, store)
 }
 
-// So does a run that is completed and goes on with input that waits among them, whether or not it may be ahead of the disk; turns begin
-// in the order of their posting.
+// So does a run that is completed and goes on with input that waits among them, whether or not it
+// may be ahead of the disk; turns begin in the order of their posting.
 func TestManyPostsBesideTurns(t *testing.T) {
 	for lag := range 2 {
 		var w witness
@@ -120,8 +121,8 @@ func TestManyPostsBesideTurns(t *testing.T) {
 	}
 }
 
-// Messages that a process has left with a run are drained by whoever comes next, be it a call that goes on or one that only
-// leaves another message, and the run goes on.
+// Messages that a process has left with a run are drained by whoever comes next, be it a call that
+// goes on or one that only leaves another message, and the run goes on.
 func TestManyPostsOfARunAtRest(t *testing.T) {
 	for name, next := range map[string]func(ctx context.Context, d *dispatcher.Dispatcher[Tale]) error{
 		"Note": func(ctx context.Context, d *dispatcher.Dispatcher[Tale]) error {
@@ -151,7 +152,8 @@ func TestManyPostsOfARunAtRest(t *testing.T) {
 	}
 }
 
-// Messages that are large together, each of which was accepted, are taken by a live run and by one at rest.
+// Messages that are large together, each of which was accepted, are taken by a live run and by one
+// at rest.
 func TestLargePosts(t *testing.T) {
 	large := strings.Repeat("n", 15<<20)
 	for _, live := range []bool{true, false} {
@@ -202,7 +204,8 @@ func portions(inner checkpoint.Store) (*tampered, *[]int) {
 	}}, &drained
 }
 
-// A cancel behind thousands of other messages is heard before them: nothing more begins, and none of them is lost.
+// A cancel behind thousands of other messages is heard before them: nothing more begins, and none
+// of them is lost.
 func TestCancelAmongManyPosts(t *testing.T) {
 	var w witness
 	var inner memory.Store
@@ -257,7 +260,8 @@ func postAnswers(t *testing.T, store checkpoint.Store, all []dispatcher.Interrup
 	}
 }
 
-// Answers that were posted and never drained are all drained by the call that goes on, before it does, each as a whole.
+// Answers that were posted and never drained are all drained by the call that goes on, before it
+// does, each as a whole.
 func TestManyAnswersLeft(t *testing.T) {
 	const items = 1300
 	var inner memory.Store

@@ -15,9 +15,9 @@ import (
 // amends counts what edits came to.
 type amends struct{ made, inside, hidden, items atomic.Int32 }
 
-// An edit of any frame at work, the run's own, an iteration's, an item's or an Embed's, at every rest
-// of a run, leads to what the reference comes to with it: at every further rest and at the end. It
-// is refused where the reference says so, and changes nothing then.
+// An edit of any frame at work, the run's own, an iteration's, an item's or an Embed's, at every
+// rest of a run, leads to what the reference comes to with it: at every further rest and at the
+// end. It is refused where the reference says so, and changes nothing then.
 func TestRandomGraphsEditedAgreeWithReference(t *testing.T) {
 	t.Parallel()
 	var count amends

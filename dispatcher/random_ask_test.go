@@ -108,9 +108,10 @@ func (k *clerk) answer(t *testing.T, i dispatcher.Interrupt) {
 	}
 }
 
-// Rule 8 and promise P13: whenever answers and approvals come, and whenever the process dies, a
-// run ends as if they had been there at once, and each question is answered once. A visit may
-// wait for several things, one after the other and at once. Effects, be they approved or rejected, change nothing of what these graphs come to.
+// Rule 8 and promise P13: whenever answers and approvals come, and whenever the process dies, a run
+// ends as if they had been there at once, and each question is answered once. A visit may wait for
+// several things, one after the other and at once. Effects, be they approved or rejected, change
+// nothing of what these graphs come to.
 func TestRandomGraphsAsk(t *testing.T) {
 	t.Parallel()
 	var compared, approved, snapshots atomic.Int64

@@ -92,7 +92,8 @@ func TestRandomGraphsSurviveCrashes(t *testing.T) {
 	})
 }
 
-// diedOften fails a test in which processes die at one append after the other, if too few did: then it has tried nothing.
+// diedOften fails a test in which processes die at one append after the other, if too few did: then
+// it has tried nothing.
 func diedOften(t *testing.T, died, least int) {
 	t.Helper()
 	if died < least {

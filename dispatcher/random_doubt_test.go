@@ -49,7 +49,8 @@ func (b *lossyBank) pay(ctx context.Context, i int) (string, error) {
 	return fmt.Sprintf("%d for %s", i, id), nil
 }
 
-// loses has the function of an effect break now and then, instead of returning that there is no reply.
+// loses has the function of an effect break now and then, instead of returning that there is no
+// reply.
 func (b *lossyBank) loses(id string) {
 	switch chance(4, "breaks", id) {
 	case 0:
@@ -91,10 +92,10 @@ func (b *lossyBank) body(ctx context.Context, visit string) error {
 	return nil
 }
 
-// doubtOf is what an effect in a visit declares. A visit may fail only where that changes nothing of
-// what the run comes to: its attempts are counted by who is told of its failure, and of a frame that
-// fails in doubt all is tried again that has failed in it. If its node is to be told, nobody may
-// follow, who would be told of the doubt.
+// doubtOf is what an effect in a visit declares. A visit may fail only where that changes nothing
+// of what the run comes to: its attempts are counted by who is told of its failure, and of a frame
+// that fails in doubt all is tried again that has failed in it. If its node is to be told, nobody
+// may follow, who would be told of the doubt.
 func (c *randomCase) doubtOf(visit string) dag.Doubt {
 	fails, tells := true, true
 	g, parts := c.spec, strings.Split(visit, "/")

@@ -23,8 +23,8 @@ func (c *randomCase) gated(path string) bool {
 	return n.Body == nil && (n.Kind != dag.KindEach || isItem(path))
 }
 
-// waitsTwice reports whether several interceptors, beside the gates, want the approval of a visit at
-// once. All are answered alike.
+// waitsTwice reports whether several interceptors, beside the gates, want the approval of a visit
+// at once. All are answered alike.
 func (c *randomCase) waitsTwice(path string) bool { return chance(2, "waits twice", path) == 0 }
 
 // pauses lets runs that ask pause before some visits as well, of which others wait again, for an
@@ -63,8 +63,9 @@ func (b *effectBank) gatedBody(t *testing.T, c *randomCase) func(context.Context
 	}
 }
 
-// approvedFirst checks in the log that no effect that needs an approval began before it was
-// given, and that each approval was spent by one effect, which goes on under it until it ends. It counts them.
+// approvedFirst checks in the log that no effect that needs an approval began before it was given,
+// and that each approval was spent by one effect, which goes on under it until it ends. It counts
+// them.
 func (c *randomCase) approvedFirst(t *testing.T, store checkpoint.Store) (approvals int) {
 	t.Helper()
 	asked, approved, spent := map[string]string{}, map[string]bool{}, map[string]bool{}

@@ -54,8 +54,8 @@ func (s *taped) Trim(
 	return s.Mortal.Trim(ctx, l, after, e, bases...)
 }
 
-// An account is what a log says of the effects of a run, as somebody reads it who knows which role has which name, keeps what
-// was trimmed, and takes nothing from what the dispatcher knows.
+// An account is what a log says of the effects of a run, as somebody reads it who knows which role
+// has which name, keeps what was trimmed, and takes nothing from what the dispatcher knows.
 type account struct {
 	p       *play
 	id      string
@@ -93,7 +93,8 @@ func (m *moment) leads(seq, at uint64) bool {
 	return seq <= at
 }
 
-// A deed is an effect of a visit that is done once, however often that is tried, and in however many pasts.
+// A deed is an effect of a visit that is done once, however often that is tried, and in however
+// many pasts.
 type deed struct {
 	act    act
 	keys   []string // under which it has begun

@@ -10,7 +10,8 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// A role is a node of a random play, whatever programs call it. Its id is a node path of such names.
+// A role is a node of a random play, whatever programs call it. Its id is a node path of such
+// names.
 type role struct {
 	id     string
 	kind   dag.Kind
@@ -43,7 +44,8 @@ func roles(r *rand.Rand, prefix string, depth int) []*role {
 	return all
 }
 
-// A program is a graph of a play, in which roles have names. It knows how to go on with runs of every other one.
+// A program is a graph of a play, in which roles have names. It knows how to go on with runs of
+// every other one.
 type program struct {
 	names      map[string]string // by id
 	ids        map[string]string // by node path
@@ -51,7 +53,8 @@ type program struct {
 	migrations []dispatcher.Migration
 }
 
-// name gives names to the roles of a graph, which most of them keep. An extra one has none that another one ever has.
+// name gives names to the roles of a graph, which most of them keep. An extra one has none that
+// another one ever has.
 func (p *program) name(r *rand.Rand, was *program, all []*role, extras map[string]string) {
 	level, taken := all[0].id[:strings.LastIndexByte(all[0].id, '/')+1], map[string]bool{}
 	free := func(p *role, name string) bool {

@@ -245,7 +245,8 @@ func (p *play) call(a *account, in *program, life int, written bool, o dispatche
 	return !died && err == nil && res.Status == checkpoint.StatusCompleted
 }
 
-// resolve says what came of effects in doubt, of all or some, and returns of how many there was doubt.
+// resolve says what came of effects in doubt, of all or some, and returns of how many there was
+// doubt.
 func (p *play) resolve(a *account, some bool) int {
 	if a.now() == nil {
 		return 0
@@ -428,10 +429,12 @@ func (p *play) perform() {
 	}
 }
 
-// Promises P3, P4, P8 and P10: effects in steps, Loops, Eaches and Embeds end in doubt at random, processes die, calls are cancelled, and in
-// between the run is forked, rewound, edited, tagged, trimmed and gone on with by programs in which nodes have other names. Nobody is told the
-// output of another effect, nothing is done twice, what is in doubt can be resolved, and each run, and each fork that its policy lets go on, comes
-// to what it comes to undisturbed. A failure is replayed by -run TestRandomWorlds/seed=….
+// Promises P3, P4, P8 and P10: effects in steps, Loops, Eaches and Embeds end in doubt at random,
+// processes die, calls are cancelled, and in between the run is forked, rewound, edited, tagged,
+// trimmed and gone on with by programs in which nodes have other names. Nobody is told the output
+// of another effect, nothing is done twice, what is in doubt can be resolved, and each run, and
+// each fork that its policy lets go on, comes to what it comes to undisturbed. A failure is
+// replayed by -run TestRandomWorlds/seed=….
 func TestRandomWorlds(t *testing.T) {
 	t.Parallel()
 	first, count := uint64(1), 80

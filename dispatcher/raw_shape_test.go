@@ -12,8 +12,9 @@ import (
 	"github.com/pawlgo/pawl/state"
 )
 
-// Scenarios 3.37: a value that looks like something of pawl's own, an entry, an envelope, an interrupt, a delta, is plain data: it
-// comes back from the state, from an answer and from a note as it was given, live and for another process.
+// Scenarios 3.37: a value that looks like something of pawl's own, an entry, an envelope, an
+// interrupt, a delta, is plain data: it comes back from the state, from an answer and from a note
+// as it was given, live and for another process.
 func TestValuesShapedLikeOursArePlain(t *testing.T) {
 	type shaped struct {
 		Raw      state.Value[json.RawMessage]

@@ -137,9 +137,10 @@ func (rd *reader) beginState(ctx context.Context) (err error) {
 	return nil
 }
 
-// beginTurn finds in which turn the reader begins, and which graph the run has there, if that is not the one at the head: by
-// the entries behind it that change them next, or by what is before, whichever is less to read. If what is before can't be read,
-// as behind damage, those behind it tell, or what is at the head holds: a reader of what is whole isn't refused for what is not.
+// beginTurn finds in which turn the reader begins, and which graph the run has there, if that is
+// not the one at the head: by the entries behind it that change them next, or by what is before,
+// whichever is less to read. If what is before can't be read, as behind damage, those behind it
+// tell, or what is at the head holds: a reader of what is whole isn't refused for what is not.
 func (rd *reader) beginTurn(ctx context.Context, head uint64) error {
 	if rd.seq == head || rd.seq == 0 { // the entry that opened the run tells
 		return nil
@@ -176,7 +177,8 @@ func (rd *reader) beginTurn(ctx context.Context, head uint64) error {
 	return nil
 }
 
-// before is what an entry says of the turn and the graph before it. changed: it may have changed the graph.
+// before is what an entry says of the turn and the graph before it. changed: it may have changed
+// the graph.
 func (rd *reader) before(ctx context.Context, e *checkpoint.Entry) (was about, changed bool, err error) {
 	switch e.Kind {
 	case checkpoint.TurnBegun:

@@ -114,9 +114,10 @@ func (rd *reader) turnPage(ctx context.Context, head uint64) error {
 	return nil
 }
 
-// still looks, behind a page, whether it is of the run that the reader began with: the run may have been deleted and
-// begun anew since the head was looked at. To learn that takes a fraction of what it takes to read one entry. Another run of the
-// same millisecond whose log is as long can't be told apart. err is how the page has ended: it counts unless the run is gone.
+// still looks, behind a page, whether it is of the run that the reader began with: the run may have
+// been deleted and begun anew since the head was looked at. To learn that takes a fraction of what
+// it takes to read one entry. Another run of the same millisecond whose log is as long can't be
+// told apart. err is how the page has ended: it counts unless the run is gone.
 func (rd *reader) still(ctx context.Context, err error) error {
 	_, gone := rd.head(ctx)
 	if gone != nil && err != nil && !errors.Is(gone, checkpoint.ErrNotFound) {

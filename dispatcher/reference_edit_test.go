@@ -23,7 +23,8 @@ func (f *refFrame) frames(all []*refFrame) []*refFrame {
 
 // edit changes the state that the open superstep of a frame began with. What was done since stays
 // done, on that state. It says instead what is in the way of it, and changes nothing: a visit that
-// would hide the edit, or items of an Each at work that would be others, but for those that are over.
+// would hide the edit, or items of an Each at work that would be others, but for those that are
+// over.
 func (f *refFrame) edit(writes []cellOp, over map[*refTask]bool) string {
 	switch next := f.state.with(writes); {
 	case f.hides(writes):
@@ -37,7 +38,8 @@ func (f *refFrame) edit(writes []cellOp, over map[*refTask]bool) string {
 	}
 }
 
-// over adds what has failed inside a visit at work whose failure is followed: nothing in it runs again.
+// over adds what has failed inside a visit at work whose failure is followed: nothing in it runs
+// again.
 func (f *refFrame) over(kept bool, all map[*refTask]bool) map[*refTask]bool {
 	for _, t := range f.open {
 		if t.inner == nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// A store that fails to take a lease back once keeps the run from nobody, behind a call and behind what is said of a run at rest; one that
-// goes on failing has the call say so.
+// A store that fails to take a lease back once keeps the run from nobody, behind a call and behind
+// what is said of a run at rest; one that goes on failing has the call say so.
 func TestReleaseThatFails(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

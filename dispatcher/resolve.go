@@ -88,8 +88,8 @@ type postedResolution struct {
 	Begun time.Time `json:"begun"`
 	By    string    `json:"by,omitempty"`
 	checkpoint.Resolution
-	// Attempt and Generation tell doubts apart that began at one instant, as a clock may have it. Before there were these
-	// Attempt was 0.
+	// Attempt and Generation tell doubts apart that began at one instant, as a clock may have it.
+	// Before there were these Attempt was 0.
 	Attempt    int `json:"attempt,omitempty"`
 	Generation int `json:"generation,omitempty"`
 	// Anew tells a doubt from the one before it, of which what was said was trimmed.

@@ -65,8 +65,9 @@ func (r *run) rest() {
 	r.noteDrains(1)
 }
 
-// answeredSince goes on with a run that has just come to rest and waits, if what it waits for has been answered meanwhile: who did it
-// was told that the run is live. It reports whether the run goes on, and whether the caller still owns it.
+// answeredSince goes on with a run that has just come to rest and waits, if what it waits for has
+// been answered meanwhile: who did it was told that the run is live. It reports whether the run
+// goes on, and whether the caller still owns it.
 func (r *run) answeredSince(h *tenure, resting bool) (again, owner bool) {
 	if !resting || r.c.store == nil || r.m.status != checkpoint.StatusInterrupted || r.ctxDone() || r.draining() || !r.unheard() {
 		return false, true
@@ -88,7 +89,8 @@ func (r *run) answeredSince(h *tenure, resting bool) (again, owner bool) {
 	return true, true
 }
 
-// unheard reports whether something may have been posted since the posts were read: a store that is a Watcher tells of it.
+// unheard reports whether something may have been posted since the posts were read: a store that is
+// a Watcher tells of it.
 func (r *run) unheard() bool {
 	select {
 	case <-r.posted:
@@ -142,8 +144,8 @@ func (r *run) breakOff(h *tenure, err error) {
 	r.finish(h)
 }
 
-// finish ends the ownership of the run for good, which own then says, and gives the lease back unless there
-// are strays.
+// finish ends the ownership of the run for good, which own then says, and gives the lease back
+// unless there are strays.
 func (r *run) finish(h *tenure) {
 	r.dropSlot()
 	if r.appending != nil {
@@ -188,8 +190,8 @@ func (r *run) holdsLease() bool {
 	return !r.released && r.journal.lease.Run != "" && r.journal.hold.fenced() == nil
 }
 
-// release gives the lease back, and heeds what was posted meanwhile, unless heard says that there is nothing left to be heeded;
-// nil says nothing. Code is as for heed.
+// release gives the lease back, and heeds what was posted meanwhile, unless heard says that there
+// is nothing left to be heeded; nil says nothing. Code is as for heed.
 func (r *run) release(ctx context.Context, code *atomic.Pointer[string], heard func() bool) error {
 	r.journal.hold.stop() // letGo waits for that
 	var fault *FaultError // of user code: the store is none the worse for it
@@ -200,8 +202,8 @@ func (r *run) release(ctx context.Context, code *atomic.Pointer[string], heard f
 	return kept
 }
 
-// heardAll reports whether nothing was posted that the call, which still watches, leaves to heed. With an error it may have heard what was
-// never appended.
+// heardAll reports whether nothing was posted that the call, which still watches, leaves to heed.
+// With an error it may have heard what was never appended.
 func (r *run) heardAll() bool {
 	if r.apart { // it begins again, and hears that itself
 		return true

@@ -14,7 +14,8 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// A restsLate is a store in which something happens once, just before an entry of a kind is appended.
+// A restsLate is a store in which something happens once, just before an entry of a kind is
+// appended.
 type restsLate struct {
 	*memory.Store
 	before checkpoint.Kind
@@ -40,8 +41,8 @@ func asksTwo(t *testing.T) *dag.Graph[Tale] {
 	return frozen(t, b)
 }
 
-// An answer that is accepted while the run comes to rest is heard by the call that is at work on it: who has answered and then wants to
-// go on is told that somebody is.
+// An answer that is accepted while the run comes to rest is heard by the call that is at work on
+// it: who has answered and then wants to go on is told that somebody is.
 func TestAnAnswerWhileTheRunComesToRest(t *testing.T) {
 	t.Parallel()
 	for _, watches := range []bool{true, false} {
@@ -72,8 +73,8 @@ func TestAnAnswerWhileTheRunComesToRest(t *testing.T) {
 	}
 }
 
-// A cancel that comes when nothing is left of a run came too late, and cancels nothing when the run is rewound: neither one that its call
-// could still hear of, nor one that it has left.
+// A cancel that comes when nothing is left of a run came too late, and cancels nothing when the run
+// is rewound: neither one that its call could still hear of, nor one that it has left.
 func TestACancelThatCameTooLateIsNoneOfTheRewoundRun(t *testing.T) {
 	t.Parallel()
 	b := dag.New[Tale]("line")
@@ -108,7 +109,8 @@ func TestACancelThatCameTooLateIsNoneOfTheRewoundRun(t *testing.T) {
 	}
 }
 
-// Who has given a run input that its call does not take any more gets the run when that call has given it back.
+// Who has given a run input that its call does not take any more gets the run when that call has
+// given it back.
 func TestInputWhileACompletedRunIsLetGoOf(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { // whoever waits for the run does so for a moment, in which the other one may not have been let on
@@ -187,7 +189,8 @@ func TestANoteWhileARunIsLetGoOf(t *testing.T) {
 	}
 }
 
-// Of a run that rests they are taken by the next call: the cursor that this one returns is where the run stands.
+// Of a run that rests they are taken by the next call: the cursor that this one returns is where
+// the run stands.
 func TestANoteWhileARunThatWaitsIsLetGoOf(t *testing.T) {
 	t.Parallel()
 	var d *dispatcher.Dispatcher[Tale]

@@ -18,8 +18,8 @@ import (
 // A Result tells where a run stands when a call returns.
 //
 // Where the call was at work on the run and can't know that, it has Run, the status Running and
-// Abandoned, an empty state, Warnings, and nothing else: beside [ErrStuck], and beside an error of the store while it
-// ran. [Dispatcher.State] reads what is durable.
+// Abandoned, an empty state, Warnings, and nothing else: beside [ErrStuck], and beside an error of
+// the store while it ran. [Dispatcher.State] reads what is durable.
 type Result[S any] struct {
 	Run string // the id that the call was given
 	// Status is "" if the call was refused before the run was read.
@@ -30,8 +30,9 @@ type Result[S any] struct {
 	// Frame is the path of the frame that State is of: "" is the run's own. Only At and
 	// StateOf return others.
 	Frame string
-	// Cursor lists the visits that have still to run or wait. Of a frame that pauses after a visit these are the ones that come
-	// next, or that visit if none does: Interrupts name what is paused after. It is empty if the run is completed.
+	// Cursor lists the visits that have still to run or wait. Of a frame that pauses after a visit
+	// these are the ones that come next, or that visit if none does: Interrupts name what is paused
+	// after. It is empty if the run is completed.
 	Cursor checkpoint.Cursor
 	// Superstep is the last one that ended in the run's own frame, 0 if none has. It counts
 	// on from turn to turn.
@@ -43,11 +44,13 @@ type Result[S any] struct {
 	Interrupts []Interrupt
 	// Finished lists visits of open supersteps that are done: they are not run again.
 	Finished []string
-	// Failures tells which visits failed for good, and that nothing follows. The run has failed because of them (or of Fault), or will once it
-	// goes on, if something else has stopped it first.
+	// Failures tells which visits failed for good, and that nothing follows. The run has failed
+	// because of them (or of Fault), or will once it goes on, if something else has stopped it
+	// first.
 	Failures []dag.Failure
-	// Fault is why the run has failed though no visit is the cause, as of a conflict or a limit: as the log tells it, the same in
-	// the call that met it and in any later one. It is nil if the run is not Failed, or visits alone are the cause.
+	// Fault is why the run has failed though no visit is the cause, as of a conflict or a limit: as
+	// the log tells it, the same in the call that met it and in any later one. It is nil if the run
+	// is not Failed, or visits alone are the cause.
 	Fault *FaultError
 	// Abandoned names nodes, and store calls, that did not return within the grace
 	// period. What they still do does not count, but that a trim may still drop what is past.
@@ -60,9 +63,9 @@ type Result[S any] struct {
 	Correlation string
 	// Warnings tell what is no failure of the run and somebody should know: what went wrong in
 	// Hooks.OnEnd or with Options.Retention, that a run went on which had rested for long
-	// (Options.StaleAfter) or depends on something stale (dag.Depends), which queued input
-	// was refused, and that the store did not take the run's lease back: nobody else has the run then, until the store's
-	// leases end or its process does.
+	// (Options.StaleAfter) or depends on something stale (dag.Depends), which queued input was
+	// refused, and that the store did not take the run's lease back: nobody else has the run then,
+	// until the store's leases end or its process does.
 	Warnings []string
 }
 
@@ -115,7 +118,8 @@ type report struct {
 // reports are those of calls that were handed over, empty.
 var reports = sync.Pool{New: func() any { return new(report) }}
 
-// handed is typed for what a call returns, of which the report is nobody's any more if the call has not failed.
+// handed is typed for what a call returns, of which the report is nobody's any more if the call has
+// not failed.
 func handed[S any](run string, r *report, err error) *Result[S] {
 	out := typed[S](run, r)
 	if r != nil && err == nil {
@@ -217,8 +221,9 @@ func (e *Rest) Error() string {
 // A spot is a visit at which a run rests, and how it stands to that.
 type spot struct{ way, path string }
 
-// spots are where the run rests: of one that is interrupted by what waits, since behind a pause after a visit the cursor has the
-// visits that come next; of one that failed what did, since the cursor has also what it did not come to.
+// spots are where the run rests: of one that is interrupted by what waits, since behind a pause
+// after a visit the cursor has the visits that come next; of one that failed what did, since the
+// cursor has also what it did not come to.
 func (e *Rest) spots() (all []spot) {
 	switch e.Status {
 	case checkpoint.StatusInterrupted:
@@ -303,8 +308,8 @@ func (e *Rest) todo() string {
 	return ": Resume ends the pause"
 }
 
-// panicPlace is the file and the line of the user's code that panicked, or called what did, without directories, by the stack of who
-// recovered; "" if it doesn't tell.
+// panicPlace is the file and the line of the user's code that panicked, or called what did, without
+// directories, by the stack of who recovered; "" if it doesn't tell.
 func panicPlace(stack []byte) (place string) {
 	panicked := false
 	lines := strings.Split(string(stack), "\n")
@@ -335,7 +340,8 @@ func panicPlace(stack []byte) (place string) {
 const pawl = "github.com/pawlgo/pawl/"
 
 var (
-	// called is what the user's code calls, and what panics when that has called it wrongly, or panics again.
+	// called is what the user's code calls, and what panics when that has called it wrongly, or
+	// panics again.
 	called = []string{pawl + "dispatcher.", pawl + "state.", pawl + "dag.", "encoding/json.", "reflect."}
 	// calls is what calls the user's code: none of that is further out.
 	calls = []string{pawl + "dispatcher.protect(", pawl + "dispatcher.(*visit).call(", "created by "}

@@ -97,8 +97,9 @@ func (r *run) resumable(w *wishes) early {
 	return early{}
 }
 
-// hadFailed reports whether a run that is Cancelled had rested as Failed when somebody cancelled it. One that was cancelled beside a
-// failure had not, and rests by that before anything runs again.
+// hadFailed reports whether a run that is Cancelled had rested as Failed when somebody cancelled
+// it. One that was cancelled beside a failure had not, and rests by that before anything runs
+// again.
 func (r *run) hadFailed(was checkpoint.Status) (failed bool, err error) {
 	m := r.m
 	if was != checkpoint.StatusCancelled || len(m.failures()) == 0 || m.deadEnd() {
@@ -118,8 +119,9 @@ func (r *run) hadFailed(was checkpoint.Status) (failed bool, err error) {
 	return failed, err
 }
 
-// sayTold says what was posted, and what the call itself answers, before a resume ends what somebody has rejected. A call that is
-// manual goes no further if an effect is in doubt all the same: nothing of this is durable then.
+// sayTold says what was posted, and what the call itself answers, before a resume ends what
+// somebody has rejected. A call that is manual goes no further if an effect is in doubt all the
+// same: nothing of this is durable then.
 func (r *run) sayTold(manual bool, was checkpoint.Status) early {
 	var stood *report
 	if manual {
@@ -141,13 +143,15 @@ func (r *run) sayTold(manual bool, was checkpoint.Status) early {
 	return early{}
 }
 
-// foundWork reports whether something was posted that is not input: that waits until the run is completed.
+// foundWork reports whether something was posted that is not input: that waits until the run is
+// completed.
 func (r *run) foundWork() bool {
 	return slices.ContainsFunc(r.found, func(p checkpoint.Post) bool { return p.Kind != postTurn })
 }
 
-// repeated is what drains input that was posted again when it had been taken: nothing else is to be done about it. A call that
-// is about to be refused, for where the run stands or for its status, leaves it. Else From means where that leads.
+// repeated is what drains input that was posted again when it had been taken: nothing else is to be
+// done about it. A call that is about to be refused, for where the run stands or for its status,
+// leaves it. Else From means where that leads.
 func (r *run) repeated(m *machine, head checkpoint.Head, posts []checkpoint.Post) (lines []checkpoint.Entry) {
 	w, refuses := r.wishes, modeTurn
 	if m.status == checkpoint.StatusCompleted {
@@ -169,8 +173,8 @@ func (r *run) repeated(m *machine, head checkpoint.Head, posts []checkpoint.Post
 	return lines
 }
 
-// stands is what the run was before the call, which has changed nothing in it but the status, and perhaps
-// its graph.
+// stands is what the run was before the call, which has changed nothing in it but the status, and
+// perhaps its graph.
 func (r *run) stands(was checkpoint.Status) *report {
 	rep, _ := r.c.report(r.m, r.id, r.journal.head.Seq)
 	rep.Status = was

@@ -25,8 +25,9 @@ type settling struct {
 // An unsettled effect is one of m that has not ended, as far as it was followed.
 type unsettled struct {
 	path, key string
-	// ids are the idempotency keys under which it has begun. Another effect that a migration has brought under its path and
-	// key, or that begins there while this one is not followed, has none of them.
+	// ids are the idempotency keys under which it has begun. Another effect that a migration has
+	// brought under its path and key, or that begins there while this one is not followed, has none
+	// of them.
 	ids []string
 	// followed is whether the effect of this path and key is this one, here in the log.
 	followed bool
@@ -69,9 +70,10 @@ func (c *core) settleEffects(ctx context.Context, id string, m *machine, from, t
 	return nil
 }
 
-// leap goes on where the log begins that is left, as z: led is whether the run came there from the entry, however often it went back
-// to that. What came of an effect that the run does not know there is gone: that one is in
-// doubt, also if it had not happened at the entry, for it may have been tried again.
+// leap goes on where the log begins that is left, as z: led is whether the run came there from the
+// entry, however often it went back to that. What came of an effect that the run does not know
+// there is gone: that one is in doubt, also if it had not happened at the entry, for it may have
+// been tried again.
 func (s *settling) leap(z *frozenMachine, led bool) {
 	s.generation, s.vacated = z.Generation, z.Vacated
 	same := slices.EqualFunc(z.Renames, s.m.renames, maps.Equal[map[string]string])
@@ -94,8 +96,9 @@ func (s *settling) known(u *unsettled, z *frozenMachine) bool {
 	return there && slices.Contains(u.ids, effectID(s.run, z.Turn, u.path, u.key, is.thaw()))
 }
 
-// doubted is an effect of which nobody knows any more whether it happened, as a rewind finds behind head. One that had not happened
-// at the entry, where its visit was in that generation, has begun behind it under the key that it had there.
+// doubted is an effect of which nobody knows any more whether it happened, as a rewind finds behind
+// head. One that had not happened at the entry, where its visit was in that generation, has begun
+// behind it under the key that it had there.
 func (was *effect) doubted(head uint64, generation int) *effect {
 	e := *was
 	if e.state == effectNotDone {
@@ -144,8 +147,9 @@ func (s *settling) rewound(e *checkpoint.Entry) error {
 	return nil
 }
 
-// migrated no longer follows effects of visits that have another path from here on: what begins there has another key, and
-// what begins under the path is another visit's. A path that is followed has kept its name, and so its keys.
+// migrated no longer follows effects of visits that have another path from here on: what begins
+// there has another key, and what begins under the path is another visit's. A path that is followed
+// has kept its name, and so its keys.
 func (s *settling) migrated(e *checkpoint.Entry) error {
 	var d checkpoint.Migration
 	if err := json.Unmarshal(e.Data, &d); err != nil {

@@ -162,8 +162,9 @@ func TestRewoundRunKnowsAResolution(t *testing.T) {
 	})
 }
 
-// What an effect of a node is that got its name from a migration is not taken, by a run that goes back to before that, for what came
-// of an effect that had not happened there: that is done again, under its own key.
+// What an effect of a node is that got its name from a migration is not taken, by a run that goes
+// back to before that, for what came of an effect that had not happened there: that is done again,
+// under its own key.
 func TestRewoundRunKnowsNoEffectBehindARename(t *testing.T) {
 	eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
 		var keys []string
@@ -211,8 +212,8 @@ func TestRewoundRunKnowsNoEffectBehindARename(t *testing.T) {
 	})
 }
 
-// Nor is it taken where the run has gone back, in between, to a checkpoint behind the migration, at which the effect of the node
-// that has the name now had not happened either.
+// Nor is it taken where the run has gone back, in between, to a checkpoint behind the migration, at
+// which the effect of the node that has the name now had not happened either.
 func TestRewoundRunKnowsNoEffectOfARenamedNode(t *testing.T) {
 	eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
 		var m till
@@ -271,7 +272,8 @@ func TestRewoundRunKnowsNoEffectOfARenamedNode(t *testing.T) {
 	})
 }
 
-// A run that is deleted and made again under its id has the keys that it had: the other side of its effects takes them for the same.
+// A run that is deleted and made again under its id has the keys that it had: the other side of its
+// effects takes them for the same.
 func TestARunMadeAgainHasTheSameKeys(t *testing.T) {
 	eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
 		var keys []string

@@ -12,9 +12,10 @@ import (
 	"github.com/pawlgo/pawl/pawltest"
 )
 
-// A checkpoint that a trim has kept for its tag can be gone back to, also if an effect was under way beside it. What came of
-// that is known where the run knew it at the first entry that is left; else it is in doubt, also if it had not happened at the checkpoint.
-// What somebody says of it then stays said when the run goes back once more.
+// A checkpoint that a trim has kept for its tag can be gone back to, also if an effect was under
+// way beside it. What came of that is known where the run knew it at the first entry that is left;
+// else it is in doubt, also if it had not happened at the checkpoint. What somebody says of it then
+// stays said when the run goes back once more.
 func TestRewoundToAKeptCheckpointBesideAnEffect(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -94,7 +95,8 @@ func TestRewoundToAKeptCheckpointBesideAnEffect(t *testing.T) {
 	}
 }
 
-// beginsInDoubt runs rewindBeside with an effect, pay, of which the first try gets no reply, until that is in doubt.
+// beginsInDoubt runs rewindBeside with an effect, pay, of which the first try gets no reply, until
+// that is in doubt.
 func beginsInDoubt(t testing.TB, store checkpoint.Store, o dispatcher.Options) *dag.Graph[Tale] {
 	t.Helper()
 	tries, begun := 0, make(chan struct{})
@@ -114,8 +116,9 @@ func beginsInDoubt(t testing.TB, store checkpoint.Store, o dispatcher.Options) *
 	return g
 }
 
-// A trim may take away what somebody has said of an effect in doubt. Then the run that goes back to before it is in another doubt,
-// and what is said of that counts, be it the same as before or not, and however often it comes to this.
+// A trim may take away what somebody has said of an effect in doubt. Then the run that goes back to
+// before it is in another doubt, and what is said of that counts, be it the same as before or not,
+// and however often it comes to this.
 func TestResolveOfADoubtThatComesBack(t *testing.T) {
 	t.Parallel()
 	for name, later := range map[string]dispatcher.Resolution{
@@ -157,7 +160,8 @@ func TestResolveOfADoubtThatComesBack(t *testing.T) {
 	}
 }
 
-// What was said of such a doubt, and not heard before the run went back once more, is not said of the doubt that it is in then.
+// What was said of such a doubt, and not heard before the run went back once more, is not said of
+// the doubt that it is in then.
 func TestResolveThatADoubtWhichComesBackDoesNotHear(t *testing.T) {
 	t.Parallel()
 	eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
@@ -204,8 +208,8 @@ func TestResolveThatADoubtWhichComesBackDoesNotHear(t *testing.T) {
 	})
 }
 
-// An effect that had not happened at such a checkpoint is in doubt under the key that it began with behind it: not under that of the
-// time before, which may have been of another path, or generation.
+// An effect that had not happened at such a checkpoint is in doubt under the key that it began with
+// behind it: not under that of the time before, which may have been of another path, or generation.
 func TestDoubtThatComesBackHasTheLaterKey(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ node, key string }{
@@ -278,8 +282,9 @@ func TestDoubtThatComesBackHasTheLaterKey(t *testing.T) {
 	}
 }
 
-// What came of an effect behind such a checkpoint is known where the run, as it stood at the first entry that is left, had gone on from
-// there, though it had gone back once more before the effect began.
+// What came of an effect behind such a checkpoint is known where the run, as it stood at the first
+// entry that is left, had gone on from there, though it had gone back once more before the effect
+// began.
 func TestRewoundToAKeptCheckpointAgain(t *testing.T) {
 	t.Parallel()
 	eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {

@@ -130,8 +130,9 @@ func TestRewoundGatedEffectInFlight(t *testing.T) {
 	})
 }
 
-// An id of a message that was drained stays used, whatever the message says (while it waits another one is refused): behind a rewind to before what it brought too, which a
-// message with another id brings again.
+// An id of a message that was drained stays used, whatever the message says (while it waits another
+// one is refused): behind a rewind to before what it brought too, which a message with another id
+// brings again.
 func TestRewoundMessageIsNotTakenAgain(t *testing.T) {
 	eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
 		b := dag.New[Tale]("chat")
@@ -169,8 +170,9 @@ func TestRewoundMessageIsNotTakenAgain(t *testing.T) {
 	})
 }
 
-// An effect that is in doubt in one turn is none of another one, though it has the same visit and key: a rewind to a checkpoint where
-// that of the earlier turn is in doubt would forget to ask what came of the later one.
+// An effect that is in doubt in one turn is none of another one, though it has the same visit and
+// key: a rewind to a checkpoint where that of the earlier turn is in doubt would forget to ask what
+// came of the later one.
 func TestRewindForgetsNoDoubtOfALaterTurn(t *testing.T) {
 	eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
 		side := &doubtSide{fails: 2, mute: true}

@@ -136,8 +136,9 @@ func TestHistoryMarksVoidedFrames(t *testing.T) {
 	})
 }
 
-// What was voided at the end of the log is not the last checkpoint: a run that goes back to that, or is forked there, does not
-// have what was voided. So it is behind a trim, which counts none of that.
+// What was voided at the end of the log is not the last checkpoint: a run that goes back to that,
+// or is forked there, does not have what was voided. So it is behind a trim, which counts none of
+// that.
 func TestLastCheckpointIsNotAVoidedOne(t *testing.T) {
 	t.Parallel()
 	eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {

@@ -82,8 +82,8 @@ type run struct {
 	tenure  tenure        // the first one
 }
 
-// A host is what visits know of their run. What a node leaves behind may hold on to it for as long as it likes, so
-// it is never another run's.
+// A host is what visits know of their run. What a node leaves behind may hold on to it for as long
+// as it likes, so it is never another run's.
 type host struct {
 	c        *core
 	id       string
@@ -146,9 +146,9 @@ var noLog logged
 // own drives the run until it rests. It is the only writer of r while h is not taken.
 // If user code ends this goroutine with Goexit, another one goes on as the owner.
 //
-// A short run without a log does with the two kilobytes of stack that a goroutine begins with: when it has to be moved
-// to a larger one, that takes a sixth of its time. So what is on the stack when nodes run or memory is
-// allocated keeps what is seldom needed in functions of their own.
+// A short run without a log does with the two kilobytes of stack that a goroutine begins with: when
+// it has to be moved to a larger one, that takes a sixth of its time. So what is on the stack when
+// nodes run or memory is allocated keeps what is seldom needed in functions of their own.
 func (r *run) own(h *tenure) {
 	if r.c.store != nil {
 		deepen(0)
@@ -177,8 +177,9 @@ func (r *run) own(h *tenure) {
 	}
 }
 
-// deepen has the stack of a goroutine grow to what calls of stores and JSON need: once, while there is next
-// to nothing on it. Else it grows twice in the depths of the first ones, and everything on it is moved.
+// deepen has the stack of a goroutine grow to what calls of stores and JSON need: once, while there
+// is next to nothing on it. Else it grows twice in the depths of the first ones, and everything on
+// it is moved.
 //
 //go:noinline
 func deepen(at int) byte {

@@ -23,7 +23,8 @@ type hoard struct {
 	Said state.List[string]
 }
 
-// hoards is a Loop that is followed when it fails, in which one fails in which something is finished.
+// hoards is a Loop that is followed when it fails, in which one fails in which something is
+// finished.
 func hoards(t *testing.T, finished time.Duration, more func(b *dag.Builder[hoard])) *dag.Graph[hoard] {
 	part := joined{strings.Repeat("x", 2400<<10)}
 	once := func(*hoard) bool { return true }
@@ -48,8 +49,8 @@ func hoards(t *testing.T, finished time.Duration, more func(b *dag.Builder[hoard
 
 func nothingMore(*dag.Builder[hoard]) {}
 
-// An observer that ends its goroutine while a part of what failed Loops keep becomes durable breaks the call off, and what it was
-// told of is in the log once.
+// An observer that ends its goroutine while a part of what failed Loops keep becomes durable breaks
+// the call off, and what it was told of is in the log once.
 func TestObserverExitsWhileLoopsKeep(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -73,8 +74,8 @@ func TestObserverExitsWhileLoopsKeep(t *testing.T) {
 	})
 }
 
-// A process that dies between the appends of what failed Loops keep leaves a run that goes on, also if an Each that failed in them would
-// have other items by what was kept before.
+// A process that dies between the appends of what failed Loops keep leaves a run that goes on, also
+// if an Each that failed in them would have other items by what was kept before.
 func TestCrashWhileLoopsKeep(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -97,7 +98,8 @@ func TestCrashWhileLoopsKeep(t *testing.T) {
 	})
 }
 
-// What is decided behind the appends of what failed Loops keep shares an append as far as a store takes it.
+// What is decided behind the appends of what failed Loops keep shares an append as far as a store
+// takes it.
 func TestManyLargeInputsBehindWhatLoopsKeep(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -124,7 +126,8 @@ func TestManyLargeInputsBehindWhatLoopsKeep(t *testing.T) {
 	})
 }
 
-// What several interceptors ask before one visit is one append: of more than a visit may ask none is asked, and the visit is denied.
+// What several interceptors ask before one visit is one append: of more than a visit may ask none
+// is asked, and the visit is denied.
 func TestSeveralLargeQuestionsBeforeAVisit(t *testing.T) {
 	t.Parallel()
 	large := strings.Repeat("x", 16<<20-64)

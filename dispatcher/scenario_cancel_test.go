@@ -101,8 +101,8 @@ func TestScenario12CancelWhileARuns(t *testing.T) {
 	says(t, res.State, "a", "b", "c")
 }
 
-// A cancel by the run's id counts as one of the context does, once Cancel has returned: however quick the nodes are, and
-// whatever else the run is told.
+// A cancel by the run's id counts as one of the context does, once Cancel has returned: however
+// quick the nodes are, and whatever else the run is told.
 func TestScenario12CancelledByIDWhileARuns(t *testing.T) {
 	quiet(t)
 	for _, o := range []dispatcher.Options{

@@ -168,7 +168,8 @@ func says(t testing.TB, s *Tale, want ...string) {
 	}
 }
 
-// meanwhile calls f in so long, beside the test, which ends behind that. The context of t may have ended by then.
+// meanwhile calls f in so long, beside the test, which ends behind that. The context of t may have
+// ended by then.
 func meanwhile(t *testing.T, in time.Duration, f func()) {
 	ended := make(chan struct{})
 	time.AfterFunc(in, func() { // the test waits for it
@@ -230,8 +231,8 @@ func quiet(t testing.TB) {
 	})
 }
 
-// dwindle returns how many goroutines there are, once they are no more than so many, or a minute is over: what has told that it is
-// at its end may have to wait for a processor to end.
+// dwindle returns how many goroutines there are, once they are no more than so many, or a minute is
+// over: what has told that it is at its end may have to wait for a processor to end.
 func dwindle(most int) (left int) {
 	for end := time.Now().Add(time.Minute); ; runtime.Gosched() {
 		if left = runtime.NumGoroutine(); left <= most || time.Now().After(end) {

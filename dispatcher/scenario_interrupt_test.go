@@ -168,7 +168,8 @@ func TestScenario34InterruptsThatCannotBe(t *testing.T) {
 	w.expect(t)
 }
 
-// Nothing pauses at a dag.Fail, so nothing that names one is taken for a pause, a gate or an interceptor that is never asked.
+// Nothing pauses at a dag.Fail, so nothing that names one is taken for a pause, a gate or an
+// interceptor that is never asked.
 func TestScenario34InterruptsAtADagFail(t *testing.T) {
 	quiet(t)
 	inner := dag.New[Tale]("inner")

@@ -63,9 +63,10 @@ type diary struct {
 	Page  state.Value[string]
 }
 
-// A snapshot has Lists whole, and is taken so seldom that this is cheap: a run that only appends takes
-// none, all snapshots together are a quarter of the log at most, and who reads a run cold reads five
-// times its state at most, or its snapshot if visits make that larger, however long the log has become.
+// A snapshot has Lists whole, and is taken so seldom that this is cheap: a run that only appends
+// takes none, all snapshots together are a quarter of the log at most, and who reads a run cold
+// reads five times its state at most, or its snapshot if visits make that larger, however long the
+// log has become.
 func TestSnapshotsCostAQuarterOfTheLog(t *testing.T) {
 	t.Parallel()
 	kilobyte := strings.Repeat("k", 1<<10)
@@ -136,8 +137,9 @@ func diaryOf(t *testing.T, nodes int, body func(i int, d *diary)) *dag.Graph[dia
 	return frozen(t, b)
 }
 
-// A snapshot that is due is written before the next one is, also by a store that answers at once and where there is one processor: else
-// the next call would find that it is due, and its caller would wait for it.
+// A snapshot that is due is written before the next one is, also by a store that answers at once
+// and where there is one processor: else the next call would find that it is due, and its caller
+// would wait for it.
 func TestSnapshotsAreNotLeftToTheNextCall(t *testing.T) { // not parallel: it takes a processor away
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	for n := 20; ; n-- { // the goroutine that writes the last one may be preempted, and the run have ended by then
@@ -161,8 +163,8 @@ type tally struct {
 	N state.Sum[int]
 }
 
-// Behind an Each that has merged into little, wherever it stands, the log is long for what is alive, and a snapshot is due: who reads
-// the run cold reads little. While it is open none is.
+// Behind an Each that has merged into little, wherever it stands, the log is long for what is
+// alive, and a snapshot is due: who reads the run cold reads little. While it is open none is.
 func TestSnapshotBehindAnEach(t *testing.T) {
 	t.Parallel()
 	adds := func(_ context.Context, s *tally, _ int) error { s.N.Add(1_000_000); return nil }

@@ -28,8 +28,8 @@ func (s staleness) stuck(m *machine) bool {
 	})
 }
 
-// voidable reports whether what a visit has written is not merged yet, whether it counts for now or stands
-// behind an item that failed and may run again.
+// voidable reports whether what a visit has written is not merged yet, whether it counts for now or
+// stands behind an item that failed and may run again.
 func (m *machine) voidable(path string) bool {
 	t := m.find(path)
 	return t != nil && t.phase == finished && !t.salvaged()
@@ -46,8 +46,8 @@ func (s staleness) before(m *machine) (turn, step int) {
 	return m.turn, step
 }
 
-// advise completes the error about a run that is stuck by the checkpoint that is the last one
-// from which it can go on: of the run itself, or, if that has none any more, since it is a fork or was
+// advise completes the error about a run that is stuck by the checkpoint that is the last one from
+// which it can go on: of the run itself, or, if that has none any more, since it is a fork or was
 // trimmed, of the run that it is a fork of, and so on as long as those are there.
 func (c *core) advise(ctx context.Context, e *StaleError, s staleness, m *machine) error {
 	turn, step := s.before(m)
@@ -109,7 +109,8 @@ func (c *core) unstuck(ctx context.Context, id string, upTo uint64, s staleness,
 }
 
 // shortest is the number of a checkpoint's superstep, if that is an address of it, and else the
-// whole address. Where a fork begins it is the whole one, since a number would mean the same superstep in the run that was forked.
+// whole address. Where a fork begins it is the whole one, since a number would mean the same
+// superstep in the run that was forked.
 func (c *core) shortest(ctx context.Context, p Checkpoint) string {
 	if p.Cause == CauseOpened && p.Superstep > 0 {
 		return p.Address()

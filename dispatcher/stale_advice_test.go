@@ -50,8 +50,8 @@ func staleStory(t *testing.T, story func(t *testing.T, d *dispatcher.Dispatcher[
 }
 
 // A fork that has inherited what is stale has no checkpoint before it: the error names that of the
-// run that it comes from, by way of forks of forks, and a fork of that goes on. If nobody has it any
-// more, or another run has its name, the error says so.
+// run that it comes from, by way of forks of forks, and a fork of that goes on. If nobody has it
+// any more, or another run has its name, the error says so.
 func TestStaleAdviceInAForkNamesItsAncestor(t *testing.T) {
 	staleStory(t, func(t *testing.T, d *dispatcher.Dispatcher[Tale], store *memory.Store) {
 		forkOne(t, d, "", "fork", dispatcher.ReuseOrRefuse)
@@ -114,8 +114,8 @@ func TestStaleAdviceInAForkNamesItsBeginning(t *testing.T) {
 	})
 }
 
-// Of a run that was trimmed the error names a checkpoint that was kept for its name, else one of the run that it
-// is a fork of, else none.
+// Of a run that was trimmed the error names a checkpoint that was kept for its name, else one of
+// the run that it is a fork of, else none.
 func TestStaleAdviceInATrimmedRun(t *testing.T) {
 	for _, tagged := range []bool{true, false} {
 		staleStory(t, func(t *testing.T, d *dispatcher.Dispatcher[Tale], store *memory.Store) {
@@ -169,8 +169,8 @@ func TestStaleAdviceInATrimmedRun(t *testing.T) {
 	})
 }
 
-// The checkpoint that the error names keeps what was done before the stale visit began: an edit, and
-// the input of the turn; what was abandoned is not gone back to.
+// The checkpoint that the error names keeps what was done before the stale visit began: an edit,
+// and the input of the turn; what was abandoned is not gone back to.
 func TestStaleAdviceKeepsWhatWasBefore(t *testing.T) {
 	staleStory(t, func(t *testing.T, d *dispatcher.Dispatcher[Tale], store *memory.Store) {
 		if err := d.Rewind(t.Context(), run, "1", dispatcher.RewindOptions{}); err != nil {

@@ -57,7 +57,8 @@ func (r *run) addOpening(w *wishes, input func(any)) error {
 	return nil
 }
 
-// putGraph has the store keep the dispatcher's graph. It does so once: a store never lets go of a graph.
+// putGraph has the store keep the dispatcher's graph. It does so once: a store never lets go of a
+// graph.
 func (c *core) putGraph(ctx context.Context) error {
 	if c.graphIsPut.Load() {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// A dispatcher puts its graph before its first run begins, and not again: a large one takes a store longer than the run. If the store
-// has no room for it nothing has begun, and the next run puts it.
+// A dispatcher puts its graph before its first run begins, and not again: a large one takes a store
+// longer than the run. If the store has no room for it nothing has begun, and the next run puts it.
 func TestAGraphIsPutOnce(t *testing.T) {
 	t.Parallel()
 	var puts int

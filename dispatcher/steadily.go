@@ -7,13 +7,13 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// Who only looks at a run has no lease, and asks its store several things: what is known of the run, and then
-// for the base or the entries that this names. Meanwhile the run may be trimmed, so that what was named is gone
-// and something else is there in its place, or deleted.
+// Who only looks at a run has no lease, and asks its store several things: what is known of the
+// run, and then for the base or the entries that this names. Meanwhile the run may be trimmed, so
+// that what was named is gone and something else is there in its place, or deleted.
 
-// steadily calls f with what is known of a run, and again if f could not read what that names since the run was
-// trimmed meanwhile, or deleted and begun anew. What f says of a run that has stayed counts: what it asks for was
-// trimmed before, or is damaged.
+// steadily calls f with what is known of a run, and again if f could not read what that names since
+// the run was trimmed meanwhile, or deleted and begun anew. What f says of a run that has stayed
+// counts: what it asks for was trimmed before, or is damaged.
 func (c *core) steadily(ctx context.Context, id string, f func(info *checkpoint.Info) error) error {
 	for {
 		info, err := c.store.Stat(ctx, id)
@@ -33,8 +33,8 @@ func (c *core) steadily(ctx context.Context, id string, f func(info *checkpoint.
 	}
 }
 
-// remains looks whether the run is still there of which info tells, and not another one under its id, by when
-// they were created: which is told in milliseconds.
+// remains looks whether the run is still there of which info tells, and not another one under its
+// id, by when they were created: which is told in milliseconds.
 func (c *core) remains(ctx context.Context, info *checkpoint.Info) error {
 	now, err := c.store.Stat(ctx, info.Run)
 	if err == nil && !now.Created.Equal(info.Created) {

@@ -73,8 +73,8 @@ func imageOf(t *testing.T, s *Tale) string {
 
 // Scenario 52 of stores: the process dies before or behind any write of a run with effects, a
 // question, a loop, notes and events. What is there then is what was there before that write, or
-// behind it: the state is one that the run has at a checkpoint, the events are the entries without a gap,
-// nothing in the store is damaged; and the run comes to the same end.
+// behind it: the state is one that the run has at a checkpoint, the events are the entries without
+// a gap, nothing in the store is damaged; and the run comes to the same end.
 func TestLife52EveryWriteBoundary(t *testing.T) {
 	g := lived(t)
 	images := map[string]bool{imageOf(t, new(Tale)): true}
@@ -148,9 +148,9 @@ func agrees(t *testing.T, when string, g *dag.Graph[Tale], store checkpoint.Stor
 	}
 }
 
-// Scenario 53 of stores: a byte of a run's log is garbled on the disk. The store is refused as damaged, again and
-// again: nobody takes the run for a new one, nothing is removed or written, and with the byte put right
-// all is there.
+// Scenario 53 of stores: a byte of a run's log is garbled on the disk. The store is refused as
+// damaged, again and again: nobody takes the run for a new one, nothing is removed or written, and
+// with the byte put right all is there.
 func TestLife53GarbledIsNotNew(t *testing.T) {
 	dir := t.TempDir()
 	g := chainOf(t, 3, func(_ context.Context, i int, s *Tale) error { s.Said.Append(fmt.Sprint("said-by-", i)); return nil })
@@ -221,8 +221,9 @@ func garble(t *testing.T, dir, text, with string) {
 	}
 }
 
-// Scenario 56 of stores: in a store with a Cipher nothing of what a run says is in its files: no input,
-// state, effect, question, answer, note, message that waits, fork or snapshot. Without one it is.
+// Scenario 56 of stores: in a store with a Cipher nothing of what a run says is in its files: no
+// input, state, effect, question, answer, note, message that waits, fork or snapshot. Without one
+// it is.
 func TestLife56NothingIsReadable(t *testing.T) {
 	const secret = "open-sesame"
 	key, err := checkpoint.NewKey("first", []byte(strings.Repeat("k", 32)))

@@ -7,10 +7,11 @@ import (
 	"github.com/pawlgo/pawl/state"
 )
 
-// Most supersteps of most runs are one visit of a plain function, which writes to its draft and does
-// nothing else that anybody would have to be asked or told. Loop would make two facts and two decisions
-// of each; stride comes to the same log and the same machine in one go. Whatever is not as plain as that
-// ends it, and loop goes on from where it stands: nothing here is done that loop could not have done.
+// Most supersteps of most runs are one visit of a plain function, which writes to its draft and
+// does nothing else that anybody would have to be asked or told. Loop would make two facts and two
+// decisions of each; stride comes to the same log and the same machine in one go. Whatever is not
+// as plain as that ends it, and loop goes on from where it stands: nothing here is done that loop
+// could not have done.
 
 // strides reports whether t, which is alone, may be run by stride.
 func (r *run) strides(t *task) bool {
@@ -30,8 +31,8 @@ func (r *run) overheard() bool { return r.c.opts.Observe != nil || len(r.listene
 // silent reports whether nobody hears of facts that change nothing but the machine.
 func (r *run) silent() bool { return r.c.store == nil && !r.overheard() }
 
-// stride runs t, and the supersteps that follow it for as long as they are as plain. It reports whether
-// the owner's goroutine still owns the run.
+// stride runs t, and the supersteps that follow it for as long as they are as plain. It reports
+// whether the owner's goroutine still owns the run.
 func (r *run) stride(h *tenure, t *task) bool {
 	for {
 		v := r.newVisit(t)
@@ -86,8 +87,8 @@ func (r *run) step(v *visit) (next *task, ok bool) {
 	return m.stepped(t, v.outcome()), true
 }
 
-// stepped is what done and superstep come to for a visit that is alone in its superstep, and whose delta
-// is part of the frame's state. It returns the next visit if that is as plain.
+// stepped is what done and superstep come to for a visit that is alone in its superstep, and whose
+// delta is part of the frame's state. It returns the next visit if that is as plain.
 func (m *machine) stepped(t *task, outcome string) (next *task) {
 	f := t.frame
 	m.steps++
@@ -114,7 +115,8 @@ func (m *machine) stepped(t *task, outcome string) (next *task) {
 	return next
 }
 
-// fits reports whether the state is surely no larger than limit with a delta of so many bytes applied.
+// fits reports whether the state is surely no larger than limit with a delta of so many bytes
+// applied.
 func (f *frame) fits(size, limit int) bool {
 	if f.bound == 0 || f.bound+size > limit {
 		f.bound = f.view.Size()

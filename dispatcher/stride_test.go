@@ -18,8 +18,9 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// strideWays are runs in which supersteps of one plain visit come to all that they may come to. A run with
-// an observer makes facts and decisions of each of them, one without does not: both have one log.
+// strideWays are runs in which supersteps of one plain visit come to all that they may come to. A
+// run with an observer makes facts and decisions of each of them, one without does not: both have
+// one log.
 var strideWays = map[string]func(t testing.TB) *dag.Graph[Tale]{
 	"all are plain": func(t testing.TB) *dag.Graph[Tale] {
 		return chainOf(t, 12, func(_ context.Context, i int, s *Tale) error {
@@ -142,8 +143,8 @@ func TestStrideAppendsAsTheLoopDoes(t *testing.T) {
 	}
 }
 
-// The machine of a run that has come to wait in strides is the one that its log says, also of a fork
-// that goes another way.
+// The machine of a run that has come to wait in strides is the one that its log says, also of a
+// fork that goes another way.
 func TestStrideLeavesTheMachineAsItIs(t *testing.T) {
 	t.Parallel()
 	g := chainOf(t, 6, func(ctx context.Context, i int, s *Tale) (err error) {

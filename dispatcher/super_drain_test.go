@@ -142,8 +142,8 @@ func TestDrainAtTheEnd(t *testing.T) {
 	}
 }
 
-// A Turn that drains in a turn that was queued before its own tells that it leaves the run, as it has told that it is at work; one
-// that is refused before it tells of nothing.
+// A Turn that drains in a turn that was queued before its own tells that it leaves the run, as it
+// has told that it is at work; one that is refused before it tells of nothing.
 func TestDrainInAQueuedTurn(t *testing.T) {
 	for _, streams := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -296,8 +296,8 @@ func TestContinue(t *testing.T) {
 	}
 }
 
-// A run that is drained, or cancelled, just as the last visit that could begin was about to has nothing to wait for, though
-// a question and a further attempt are outstanding: it returns at once.
+// A run that is drained, or cancelled, just as the last visit that could begin was about to has
+// nothing to wait for, though a question and a further attempt are outstanding: it returns at once.
 func TestHaltAsTheLastVisitBegins(t *testing.T) {
 	inner := dag.New[Tale]("inner")
 	one := dag.Step(inner, "one", part(func(context.Context, *Tale) error { return nil }))
@@ -351,8 +351,8 @@ func TestHaltAsTheLastVisitBegins(t *testing.T) {
 	}
 }
 
-// A run that drains, and in which the time of a question is over, has something to go on with: it is left for recovery, and does not rest
-// as one that waits.
+// A run that drains, and in which the time of a question is over, has something to go on with: it
+// is left for recovery, and does not rest as one that waits.
 func TestDrainBehindAQuestionThatHasExpired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var store memory.Store
@@ -377,8 +377,8 @@ func TestDrainBehindAQuestionThatHasExpired(t *testing.T) {
 	})
 }
 
-// An answer that comes while the last visit of a run that drains is at work is read before the run rests, also from a store that does
-// not tell of it: there is something to go on with.
+// An answer that comes while the last visit of a run that drains is at work is read before the run
+// rests, also from a store that does not tell of it: there is something to go on with.
 func TestDrainBehindAnAnswerNobodyTellsOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := struct{ checkpoint.Store }{new(memory.Store)}
@@ -405,8 +405,8 @@ func TestDrainBehindAnAnswerNobodyTellsOf(t *testing.T) {
 	})
 }
 
-// The cursor of a run that is left amid a visit is behind what the visit has said of its effects, also if that is the last thing in
-// the log: whoever goes on from it does.
+// The cursor of a run that is left amid a visit is behind what the visit has said of its effects,
+// also if that is the last thing in the log: whoever goes on from it does.
 func TestDrainBehindAnEffect(t *testing.T) {
 	for _, lag := range []int{0, 1} {
 		synctest.Test(t, func(t *testing.T) {

@@ -14,13 +14,15 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// Tag gives a checkpoint of a run a name, by which [Dispatcher.At] and all else that takes
-// an address finds it: "tag:NAME". The address is one as At takes it; "" is the last checkpoint.
-// The run may be in any status, and live: Tag returns when the name is durable and found. The
-// graph of the run may be another than the dispatcher's. A Trim that is under way is waited for: it may have dropped the checkpoint, which is
-// checkpoint.ErrCursor then, or take longer than Options.Grace, which is checkpoint.ErrBusy, or [ErrStillRunning] of one of Options.Retention
-// that a call of this dispatcher has abandoned; then Tag may be called again. Behind an ErrCursor that the Trim is the cause of the name may
-// stand in the log, and is spent: it leads nowhere, and can't be given to another checkpoint.
+// Tag gives a checkpoint of a run a name, by which [Dispatcher.At] and all else that takes an
+// address finds it: "tag:NAME". The address is one as At takes it; "" is the last checkpoint. The
+// run may be in any status, and live: Tag returns when the name is durable and found. The graph of
+// the run may be another than the dispatcher's. A Trim that is under way is waited for: it may have
+// dropped the checkpoint, which is checkpoint.ErrCursor then, or take longer than Options.Grace,
+// which is checkpoint.ErrBusy, or [ErrStillRunning] of one of Options.Retention that a call of this
+// dispatcher has abandoned; then Tag may be called again. Behind an ErrCursor that the Trim is the
+// cause of the name may stand in the log, and is spent: it leads nowhere, and can't be given to
+// another checkpoint.
 //
 // A name stays where it was given, so that nothing is lost to a name that is used again:
 // giving it to another checkpoint is a [*TagError], to the same one changes nothing. It has
@@ -65,8 +67,8 @@ func checkTag(name string) error {
 	return nil
 }
 
-// tagPost is the id under which a run's name for a checkpoint is posted. The name itself is no part of it: it may say what
-// the run says, and a store that is encrypted keeps ids in the clear.
+// tagPost is the id under which a run's name for a checkpoint is posted. The name itself is no part
+// of it: it may say what the run says, and a store that is encrypted keeps ids in the clear.
 func tagPost(run, name string) string {
 	sum := sha256.Sum256([]byte(run + "\x00" + name))
 	return "tag:" + hex.EncodeToString(sum[:16])
@@ -114,8 +116,8 @@ func (c *core) tag(ctx context.Context, id, address, name string, options []RunO
 	return err
 }
 
-// drainTag drains a tag that was posted, or leaves it to who has the run. Who is trimming it may have read its tags before: that is
-// waited for.
+// drainTag drains a tag that was posted, or leaves it to who has the run. Who is trimming it may
+// have read its tags before: that is waited for.
 func (c *core) drainTag(ctx context.Context, id string, p *posted) error {
 	began := time.Now()
 	for wait := time.Millisecond; ; wait = min(2*wait, 64*time.Millisecond) {

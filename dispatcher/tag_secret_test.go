@@ -13,8 +13,8 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// The name of a checkpoint may say what the run says, as those of milestones do: of a store that is encrypted
-// nobody reads it in the files. It is posted under an id, and these are in the clear.
+// The name of a checkpoint may say what the run says, as those of milestones do: of a store that is
+// encrypted nobody reads it in the files. It is posted under an id, and these are in the clear.
 func TestTagsAreSealed(t *testing.T) {
 	const name = "told-the-diagnosis-to-nobody"
 	key, err := checkpoint.NewKey("k", bytes.Repeat([]byte{7}, 32))

@@ -106,8 +106,9 @@ func (c *core) enqueue(ctx context.Context, id string, input func(any), options 
 	return c.refuse(id, err)
 }
 
-// blind refuses input that appends to a list and changes it by place. It was written to an empty list, so these may be
-// places in what it appends itself, and of the list that the run has nothing would be left.
+// blind refuses input that appends to a list and changes it by place. It was written to an empty
+// list, so these may be places in what it appends itself, and of the list that the run has nothing
+// would be left.
 func blind(t *postedTurn) error {
 	var does map[string]struct{ Truncate, Append json.RawMessage }
 	if err := json.Unmarshal(t.Delta, &does); err != nil {

@@ -92,7 +92,8 @@ func (c *core) strayed(id string, s *strays) {
 	}
 }
 
-// cameBack says that nothing of s holds the run any more. If calls were refused until then, what they have posted instead is heeded.
+// cameBack says that nothing of s holds the run any more. If calls were refused until then, what
+// they have posted instead is heeded.
 func (c *core) cameBack(id string, s *strays) {
 	s.back.Store(true)
 	if c.strays.remove(id, s) && c.store != nil {
@@ -126,13 +127,15 @@ func (s *strays) returned() {
 	}
 }
 
-// last reports whether this was the last stray, or the call at its end. Whoever is told so releases the lease.
+// last reports whether this was the last stray, or the call at its end. Whoever is told so releases
+// the lease.
 func (s *strays) last() bool { return s.count.Add(-1) == 0 }
 
-// release gives the lease back, however long the store takes. Its context has no end: whoever waits for it does so until the
-// grace period is over, and a release that was cut off would leave the run held in a store whose leases have no end. While the
-// store hangs it is a store call that was abandoned, and calls of the run are ErrStillRunning. So they are while the observer hangs that
-// is told of what was posted meanwhile.
+// release gives the lease back, however long the store takes. Its context has no end: whoever waits
+// for it does so until the grace period is over, and a release that was cut off would leave the run
+// held in a store whose leases have no end. While the store hangs it is a store call that was
+// abandoned, and calls of the run are ErrStillRunning. So they are while the observer hangs that is
+// told of what was posted meanwhile.
 func (s *strays) release() (kept error) {
 	r := s.r
 	r.journal.hold.stop()
@@ -298,8 +301,8 @@ func (r *run) exited(h *tenure) {
 	go r.own(h) // as the first owner
 }
 
-// asking calls user code before there is something to run. If that ends the goroutine it is told as a fault
-// of this kind.
+// asking calls user code before there is something to run. If that ends the goroutine it is told as
+// a fault of this kind.
 func (r *run) asking(kind string, f func() error) error {
 	r.asks = kind
 	err := r.calling(doingAsks[kind], f)
@@ -319,7 +322,8 @@ var (
 	}
 )
 
-// calling calls user code while the run is set up: it is named, and not the store, if it does not return.
+// calling calls user code while the run is set up: it is named, and not the store, if it does not
+// return.
 func (r *run) calling(what *string, f func() error) error {
 	r.tenure.code.Store(what)
 	err := f()
@@ -371,8 +375,8 @@ func (r *run) askToResign() {
 	}
 }
 
-// resign gives up on the visits that run in goroutines of their own, if the caller has asked for that.
-// One that has just returned is still staged. It reports whether it did so now.
+// resign gives up on the visits that run in goroutines of their own, if the caller has asked for
+// that. One that has just returned is still staged. It reports whether it did so now.
 func (r *run) resign() bool {
 	if r.resigned || !r.resigns.Load() {
 		return false
@@ -401,8 +405,9 @@ func (r *run) gone(h *tenure) {
 	}
 }
 
-// forsake gives up what is in flight, and the slot that nobody has used: no owner lands anything from now on. Bodies
-// that still run give back what they hold when they return; what has returned already holds it still.
+// forsake gives up what is in flight, and the slot that nobody has used: no owner lands anything
+// from now on. Bodies that still run give back what they hold when they return; what has returned
+// already holds it still.
 func (r *run) forsake() {
 	r.abandonFlight()
 	for _, v := range r.flight {

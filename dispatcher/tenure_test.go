@@ -15,8 +15,8 @@ import (
 	"github.com/pawlgo/pawl/dag"
 )
 
-// atWork is a run with a visit in flight that has returned and not landed, and a place of Options.Parallel beside it
-// that nobody has used.
+// atWork is a run with a visit in flight that has returned and not landed, and a place of
+// Options.Parallel beside it that nobody has used.
 func atWork(t *testing.T) *run {
 	d, err := New(thawLine(t), nil, Options{Parallel: 3})
 	if err != nil {
@@ -48,8 +48,8 @@ func (r *run) bodyOf(path string) *visit {
 	return &visit{footing: &footing{Context: r.ctx, host: r.host, given: &givenNothing}, where: &path}
 }
 
-// An owner whose tenure was taken while it was at home forsakes what is in flight when it learns of it, and not before:
-// nothing of the run is the caller's.
+// An owner whose tenure was taken while it was at home forsakes what is in flight when it learns of
+// it, and not before: nothing of the run is the caller's.
 func TestOwnerLearnsThatItsTenureWasTaken(t *testing.T) {
 	r, h := atWork(t), &tenure{}
 	if r.giveUp(h) || r.stuck != errAtHome || len(r.c.slots) != 2 || len(r.flight) != 1 {
@@ -61,7 +61,8 @@ func TestOwnerLearnsThatItsTenureWasTaken(t *testing.T) {
 	}
 }
 
-// A stray of a run without a store that comes back while its call notes that it has not is no end of the process: nothing was posted.
+// A stray of a run without a store that comes back while its call notes that it has not is no end
+// of the process: nothing was posted.
 func TestAStrayWithoutAStoreComesBackAtTheEndOfItsCall(t *testing.T) {
 	r := atWork(t)
 	r.strays.count.Add(1)
@@ -73,7 +74,8 @@ func TestAStrayWithoutAStoreComesBackAtTheEndOfItsCall(t *testing.T) {
 	}
 }
 
-// While an owner that was given up at home has not learnt of it the run is refused, and the text says who holds it.
+// While an owner that was given up at home has not learnt of it the run is refused, and the text
+// says who holds it.
 func TestStillRunningNamesTheDispatcher(t *testing.T) {
 	r, h := atWork(t), &tenure{}
 	r.giveUp(h)
@@ -126,7 +128,8 @@ func TestStillRunningNamesWhatBothHaveAbandoned(t *testing.T) {
 	}
 }
 
-// A caller that gives up on an owner in the body of a visit names the visit, which keeps its place until it returns.
+// A caller that gives up on an owner in the body of a visit names the visit, which keeps its place
+// until it returns.
 func TestCallerGivesUpOnABody(t *testing.T) {
 	r := atWork(t)
 	v := r.bodyOf("runs")
@@ -141,7 +144,8 @@ func TestCallerGivesUpOnABody(t *testing.T) {
 	}
 }
 
-// A call does not return while a goroutine of a fan has not looked that there is nothing left to do.
+// A call does not return while a goroutine of a fan has not looked that there is nothing left to
+// do.
 func TestNoGoroutineOfAFanIsLeft(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that the other one runs once finish lets it
 	r := atWork(t)
@@ -184,7 +188,8 @@ func TestARunWithGoroutinesIsNotLeft(t *testing.T) {
 	}
 }
 
-// The observer of a call that was given up while its owner was at home is told by the owner that it has ended: the caller can't.
+// The observer of a call that was given up while its owner was at home is told by the owner that it
+// has ended: the caller can't.
 func TestOwnerTellsThatItsCallHasEnded(t *testing.T) {
 	for _, told := range []bool{true, false} {
 		r, h := atWork(t), &tenure{}
@@ -208,7 +213,8 @@ func TestOwnerTellsThatItsCallHasEnded(t *testing.T) {
 	}
 }
 
-// An owner that is to tell its observer of the beginning, and finds that its call was given up, tells of no end either.
+// An owner that is to tell its observer of the beginning, and finds that its call was given up,
+// tells of no end either.
 func TestOwnerTellsNoEndOfWhatHasNotBegun(t *testing.T) {
 	r, h := atWork(t), &tenure{}
 	var told []Event
@@ -265,8 +271,8 @@ func (s heldPosts) Posts(ctx context.Context, run string) ([]checkpoint.Post, er
 	return s.Store.Posts(ctx, run)
 }
 
-// A caller that gives up on the set-up of a run tells of that while its owner goes on with it, who writes to nothing that the
-// caller reads.
+// A caller that gives up on the set-up of a run tells of that while its owner goes on with it, who
+// writes to nothing that the caller reads.
 func TestCallerGivesUpOnTheSetUp(t *testing.T) {
 	for _, stored := range []bool{false, true} {
 		r := atWork(t)
@@ -311,8 +317,8 @@ func TestCallerGivesUpOnTheSetUp(t *testing.T) {
 	}
 }
 
-// A goroutine that appends what was handed over ends behind the one before it, which has found nothing and not ended yet:
-// who waits for the last one waits for all.
+// A goroutine that appends what was handed over ends behind the one before it, which has found
+// nothing and not ended yet: who waits for the last one waits for all.
 func TestWhoAppendsBehindEndsInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, err := New(thawLine(t), new(memory.Store), Options{Lag: 1})

@@ -36,8 +36,9 @@ func overLimit(t *testing.T, err error, where string) {
 	}
 }
 
-// What an edit has added counts when the size of the state is looked at next: a superstep that leaves too large a state
-// behind it is refused, in the frame that was edited and in a Loop inside it.
+// What an edit has added counts when the size of the state is looked at next: a superstep that
+// leaves too large a state behind it is refused, in the frame that was edited and in a Loop inside
+// it.
 func TestTimeEditCountsForTheLimit(t *testing.T) {
 	body, b, top := dag.New[Tale]("body"), dag.New[Tale]("looped"), dag.New[Tale]("chain")
 	dag.Step(body, "adds", longSaid(300), dag.Step(body, "first", longSaid(10)))
@@ -59,8 +60,8 @@ func TestTimeEditCountsForTheLimit(t *testing.T) {
 	}
 }
 
-// An edit of a state with which a Loop inside would have too large a state is refused: it would fail the run later, with
-// nobody to say what to do.
+// An edit of a state with which a Loop inside would have too large a state is refused: it would
+// fail the run later, with nobody to say what to do.
 func TestTimeEditTooLargeForALoopInside(t *testing.T) {
 	body, b := dag.New[Tale]("body"), dag.New[Tale]("looped")
 	dag.Step(body, "last", longSaid(10), dag.Step(body, "first", longSaid(500)))
@@ -77,7 +78,8 @@ func TestTimeEditTooLargeForALoopInside(t *testing.T) {
 	completes(t, res, err)
 }
 
-// An edit that writes nothing is no entry, also where another graph is to go on: that becomes the run's when it is run.
+// An edit that writes nothing is no entry, also where another graph is to go on: that becomes the
+// run's when it is run.
 func TestTimeEditOfNothingAdoptsNoGraph(t *testing.T) {
 	var w witness
 	store := new(memory.Store)
@@ -95,7 +97,8 @@ func TestTimeEditOfNothingAdoptsNoGraph(t *testing.T) {
 	completes(t, res, err)
 }
 
-// What a visit depended on before it was voided is forgotten with what it did: nobody is told that it is stale.
+// What a visit depended on before it was voided is forgotten with what it did: nobody is told that
+// it is stale.
 func TestTimeVoidedVisitDependsOnNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		looks := true

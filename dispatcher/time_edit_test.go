@@ -342,8 +342,8 @@ func TestTimeEditOfAnEmbeddedGraph(t *testing.T) {
 	timeReplayed(t, d, store)
 }
 
-// A frame that has ended is read with what was edited behind its last superstep, in it or around it, and with nothing that was
-// edited when it had ended, or in what was abandoned since.
+// A frame that has ended is read with what was edited behind its last superstep, in it or around
+// it, and with nothing that was edited when it had ended, or in what was abandoned since.
 func TestTimeEditBehindTheLastSuperstep(t *testing.T) {
 	quiet(t)
 	for _, o := range []dispatcher.Options{{}, dispatcher.Eager(dispatcher.Options{})} {

@@ -15,8 +15,8 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// staleItems is the body of items: "stale" depends on what is to be looked at again after a minute, "bad" fails a second
-// later unless it is mended.
+// staleItems is the body of items: "stale" depends on what is to be looked at again after a minute,
+// "bad" fails a second later unless it is mended.
 func staleItems(w *witness, mended *bool) func(context.Context, *Tale, string) error {
 	return func(ctx context.Context, s *Tale, is string) error {
 		w.note(ctx)
@@ -31,7 +31,8 @@ func staleItems(w *witness, mended *bool) func(context.Context, *Tale, string) e
 	}
 }
 
-// An item that is done and stale is voided by a resume, although the same resume hears that an item before it was rejected.
+// An item that is done and stale is voided by a resume, although the same resume hears that an item
+// before it was rejected.
 func TestStaleItemBehindOneThatIsRejected(t *testing.T) {
 	for _, followed := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -81,8 +82,8 @@ func TestStaleItemBehindOneThatIsRejected(t *testing.T) {
 	}
 }
 
-// An item that is done behind one that failed counts when that runs again, so it is voided if it is stale by then: by the
-// resume, or by an edit.
+// An item that is done behind one that failed counts when that runs again, so it is voided if it is
+// stale by then: by the resume, or by an edit.
 func TestStaleItemBehindOneThatFailed(t *testing.T) {
 	for _, edits := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -113,8 +114,8 @@ func TestStaleItemBehindOneThatFailed(t *testing.T) {
 	}
 }
 
-// What a failed frame does not give out depends on nothing: a run that goes on behind the failure can't be stale for it.
-// What it keeps is merged, and is.
+// What a failed frame does not give out depends on nothing: a run that goes on behind the failure
+// can't be stale for it. What it keeps is merged, and is.
 func TestStaleInAFailedFrame(t *testing.T) {
 	stale := func(w *witness) part {
 		return w.sees(func(ctx context.Context, _ *Tale) error {

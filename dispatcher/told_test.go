@@ -13,8 +13,8 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// What is asked about a run is told whose it is: hooks, interceptors and InterruptIf get the whole of it, in a call that opens the
-// run and in one that goes on with it.
+// What is asked about a run is told whose it is: hooks, interceptors and InterruptIf get the whole
+// of it, in a call that opens the run and in one that goes on with it.
 func TestWhoIsAskedIsToldAll(t *testing.T) {
 	quiet(t)
 	var w witness

@@ -11,20 +11,21 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// A Retention says what of a run's past is kept when it is trimmed. What any of its fields keeps stays,
-// and so does the last checkpoint with all that follows it. The zero
-// Retention keeps everything.
+// A Retention says what of a run's past is kept when it is trimmed. What any of its fields keeps
+// stays, and so does the last checkpoint with all that follows it. The zero Retention keeps
+// everything.
 type Retention struct {
-	// Last is how many checkpoints stay, counted from the last one: ends of supersteps, of any frame, and
-	// the opening. Those in frames that were voided stay with what is before them, and don't count. Zero means that their
-	// number keeps none but the last.
+	// Last is how many checkpoints stay, counted from the last one: ends of supersteps, of any
+	// frame, and the opening. Those in frames that were voided stay with what is before them, and
+	// don't count. Zero means that their number keeps none but the last.
 	Last int
 	// Age is how old a checkpoint may be that stays. Zero means that its age keeps none.
 	Age time.Duration
-	// Tagged checkpoints stay readable by At, Fork, Rewind and Diff, however old they are, under their
-	// names and all other addresses that they have: the state of the whole run, in every frame, and not the
-	// entries round it. What effects returned behind it goes with those: see Fork. HistoryOf tells of them
-	// what it told before, but for Past.Cancels. Zero means that they go like others.
+	// Tagged checkpoints stay readable by At, Fork, Rewind and Diff, however old they are, under
+	// their names and all other addresses that they have: the state of the whole run, in every
+	// frame, and not the entries round it. What effects returned behind it goes with those: see
+	// Fork. HistoryOf tells of them what it told before, but for Past.Cancels. Zero means that they
+	// go like others.
 	Tagged bool
 }
 
@@ -69,10 +70,12 @@ func (c *core) trim(ctx context.Context, id string, keep Retention, options []Ru
 	return c.refuse(id, err)
 }
 
-// trims is behind the name of an amender that trims the run: what is posted it may have read before.
+// trims is behind the name of an amender that trims the run: what is posted it may have read
+// before.
 const trims = " (trim)"
 
-// trimmed trims a run that nobody is at work on, and returns where it stands then, or 0 if there was nothing to drop.
+// trimmed trims a run that nobody is at work on, and returns where it stands then, or 0 if there
+// was nothing to drop.
 func (c *core) trimmed(ctx context.Context, id string, keep Retention, by string) (uint64, error) {
 	if err := c.stillRunning(id); err != nil {
 		return 0, err
@@ -177,8 +180,8 @@ func (c *core) trimming(ctx context.Context, info *checkpoint.Info, keep Retenti
 	return t, bases, nil
 }
 
-// baseOf encodes the machine of a run at an entry, to take the place of all before it. What can't be read again would be
-// found when that is gone, so it is read once before.
+// baseOf encodes the machine of a run at an entry, to take the place of all before it. What can't
+// be read again would be found when that is gone, so it is read once before.
 func (c *core) baseOf(ctx context.Context, id string, at uint64, z *frozenMachine) ([]byte, error) {
 	base := encode(z)
 	z, err := parseMachine(base)
@@ -205,7 +208,8 @@ func (c *core) cut(ctx context.Context, info *checkpoint.Info, keep Retention) (
 	return cut, err
 }
 
-// cutBy is cut for a hindsight that may know nothing of what was voided: then voids reports whether some of the newest may be.
+// cutBy is cut for a hindsight that may know nothing of what was voided: then voids reports whether
+// some of the newest may be.
 func (c *core) cutBy(ctx context.Context, h *hindsight, keep Retention) (cut uint64, voids bool, err error) {
 	type newest struct {
 		seq   uint64
@@ -240,9 +244,9 @@ func (c *core) cutBy(ctx context.Context, h *hindsight, keep Retention) (cut uin
 
 const doingTrim = "trimming the run in the store"
 
-// retain trims a run that has come to rest, as Options.Retention says, and tells those who are told of the rest where it
-// stands then. If it does not work that is a warning: the run is none the worse for it. It returns within the grace period once ctx
-// is done, whatever the store does.
+// retain trims a run that has come to rest, as Options.Retention says, and tells those who are told
+// of the rest where it stands then. If it does not work that is a warning: the run is none the
+// worse for it. It returns within the grace period once ctx is done, whatever the store does.
 func (c *core) retain(ctx context.Context, id string, rep *report, rest error) {
 	if c.opts.Retention == (Retention{}) || ctx.Err() != nil {
 		return
@@ -275,7 +279,8 @@ func (c *core) retain(ctx context.Context, id string, rep *report, rest error) {
 	}
 }
 
-// endsInTime waits for a goroutine of a call, and reports whether it has ended before the grace period of ctx is over.
+// endsInTime waits for a goroutine of a call, and reports whether it has ended before the grace
+// period of ctx is over.
 func (c *core) endsInTime(ctx context.Context, ended <-chan struct{}) bool {
 	select {
 	case <-ended:

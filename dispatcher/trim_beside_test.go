@@ -14,7 +14,8 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// A trimmedLate is a store in which something happens when a Trim has been decided on and is not made yet.
+// A trimmedLate is a store in which something happens when a Trim has been decided on and is not
+// made yet.
 type trimmedLate struct {
 	memory.Store
 	meanwhile func()
@@ -25,7 +26,8 @@ func (s *trimmedLate) Trim(ctx context.Context, l checkpoint.Lease, at checkpoin
 	return s.Store.Trim(ctx, l, at, e, bases...)
 }
 
-// A checkpoint that has got its name is kept by a Trim that keeps what has one, also if it was under way: else Tag says that it is gone.
+// A checkpoint that has got its name is kept by a Trim that keeps what has one, also if it was
+// under way: else Tag says that it is gone.
 func TestTagBesideATrim(t *testing.T) {
 	t.Parallel()
 	for _, again := range []bool{false, true} {
@@ -87,7 +89,8 @@ func TestTagBesideALongTrim(t *testing.T) {
 	})
 }
 
-// Who tags a run because of what was said of it, under the lease of who says it, does not wait for that.
+// Who tags a run because of what was said of it, under the lease of who says it, does not wait for
+// that.
 func TestTagFromTheObserverOfAnEdit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -119,7 +122,8 @@ func asksBehindOne(t *testing.T) *dag.Graph[Tale] {
 	})
 }
 
-// The cursor of a call that trims its run behind itself is no way past what somebody has said of the run before the trim.
+// The cursor of a call that trims its run behind itself is no way past what somebody has said of
+// the run before the trim.
 func TestACursorBehindATrimKnowsNoCancelBeforeIt(t *testing.T) {
 	var d *dispatcher.Dispatcher[Tale]
 	store := new(memory.Store)

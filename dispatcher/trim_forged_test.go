@@ -12,8 +12,9 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// P9. An append that somebody has changed, who made its checksum fit, is found by what would make a machine of it that nobody
-// can verify any more: a Trim that drops it, and a Fork that folds it. Neither changes anything.
+// P9. An append that somebody has changed, who made its checksum fit, is found by what would make a
+// machine of it that nobody can verify any more: a Trim that drops it, and a Fork that folds it.
+// Neither changes anything.
 func TestForgedAppendIsNotTrimmed(t *testing.T) {
 	t.Parallel()
 	var w witness

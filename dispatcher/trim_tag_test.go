@@ -37,7 +37,8 @@ func trimGraph(t *testing.T) *dag.Graph[Tale] {
 	return frozen(t, b)
 }
 
-// trimSaga is a run of two turns that was edited in several frames, voided, and rewound, and has tags at such checkpoints.
+// trimSaga is a run of two turns that was edited in several frames, voided, and rewound, and has
+// tags at such checkpoints.
 func trimSaga(t *testing.T, d *dispatcher.Dispatcher[Tale]) {
 	t.Helper()
 	asked := 0
@@ -94,7 +95,8 @@ func trimSaga(t *testing.T, d *dispatcher.Dispatcher[Tale]) {
 	answers(math.MaxInt)
 }
 
-// trimReading is what somebody can read of a run: its checkpoints, each as a line, and what every address names.
+// trimReading is what somebody can read of a run: its checkpoints, each as a line, and what every
+// address names.
 type trimReading struct {
 	past   map[uint64]dispatcher.Past
 	lines  map[uint64]string
@@ -128,9 +130,9 @@ func readTrimmed(t *testing.T, d *dispatcher.Dispatcher[Tale], addresses ...stri
 	return r
 }
 
-// Behind a trim every address names the checkpoint that it named before, in whatever frame and of whatever cause, or none: what
-// nobody kept is refused, and what was kept for its name is told as it was. That is so however much is trimmed, and
-// however often.
+// Behind a trim every address names the checkpoint that it named before, in whatever frame and of
+// whatever cause, or none: what nobody kept is refused, and what was kept for its name is told as
+// it was. That is so however much is trimmed, and however often.
 func TestTrimmedAddressesNameWhatTheyNamed(t *testing.T) {
 	t.Parallel()
 	g, store := trimGraph(t), new(memory.Store)
@@ -198,8 +200,8 @@ func TestTrimmedAddressesNameWhatTheyNamed(t *testing.T) {
 	}
 }
 
-// What was kept for its name is what it was for all who take an address: a difference, a fork, which keeps it again when it is
-// trimmed itself, and a rewind.
+// What was kept for its name is what it was for all who take an address: a difference, a fork,
+// which keeps it again when it is trimmed itself, and a rewind.
 func TestKeptCheckpointOfAFrame(t *testing.T) {
 	t.Parallel()
 	eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
@@ -256,8 +258,8 @@ func TestKeptCheckpointOfAFrame(t *testing.T) {
 	})
 }
 
-// How a frame ended that was trimmed is not told by a checkpoint in it that was kept for its name, nor how often its loop went
-// round: its path is refused, and the address reads what was kept.
+// How a frame ended that was trimmed is not told by a checkpoint in it that was kept for its name,
+// nor how often its loop went round: its path is refused, and the address reads what was kept.
 func TestPathOfATrimmedFrame(t *testing.T) {
 	t.Parallel()
 	eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
@@ -303,8 +305,8 @@ func TestPathOfATrimmedFrame(t *testing.T) {
 	})
 }
 
-// A frame that was kept for its name, and then voided or rewound to before, is abandoned: its address finds it no more, and its
-// name does.
+// A frame that was kept for its name, and then voided or rewound to before, is abandoned: its
+// address finds it no more, and its name does.
 func TestKeptCheckpointIsAbandoned(t *testing.T) {
 	t.Parallel()
 	for name, leaves := range map[string]func(d *dispatcher.Dispatcher[Tale]) error{
@@ -346,7 +348,8 @@ func TestKeptCheckpointIsAbandoned(t *testing.T) {
 	}
 }
 
-// An oldTrimmer is a store that is trimmed as by builds which kept nothing with a machine of what the log told of its checkpoint.
+// An oldTrimmer is a store that is trimmed as by builds which kept nothing with a machine of what
+// the log told of its checkpoint.
 type oldTrimmer struct{ *memory.Store }
 
 func (s oldTrimmer) Trim(ctx context.Context, l checkpoint.Lease, at checkpoint.Head, e checkpoint.Entry, bases ...[]byte) (checkpoint.Head, error) {
@@ -367,7 +370,8 @@ func (s oldTrimmer) Trim(ctx context.Context, l checkpoint.Lease, at checkpoint.
 	return s.Store.Trim(ctx, l, at, e, bases...)
 }
 
-// What an earlier build kept for its name goes on being read by that name, also behind a further trim.
+// What an earlier build kept for its name goes on being read by that name, also behind a further
+// trim.
 func TestKeptByAnEarlierBuild(t *testing.T) {
 	t.Parallel()
 	var w witness
@@ -399,8 +403,8 @@ func TestKeptByAnEarlierBuild(t *testing.T) {
 	trimVerified(t, store.Store, run)
 }
 
-// A checkpoint that a trim has dropped with its name stays dropped, also if it is the last one before what is left, and a later
-// trim keeps names.
+// A checkpoint that a trim has dropped with its name stays dropped, also if it is the last one
+// before what is left, and a later trim keeps names.
 func TestTrimKeepsNoNameThatIsGone(t *testing.T) {
 	t.Parallel()
 	eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {

@@ -166,7 +166,8 @@ func TestRetentionTrimsAtRest(t *testing.T) {
 	}
 }
 
-// The opening is a checkpoint too: where all that there are stay, nothing is dropped, and the run can be tried anew from its input.
+// The opening is a checkpoint too: where all that there are stay, nothing is dropped, and the run
+// can be tried anew from its input.
 func TestTrimKeepsTheOpening(t *testing.T) {
 	t.Parallel()
 	for name, keep := range map[string]dispatcher.Retention{"number": {Last: 4}, "age": {Age: time.Hour}} {
@@ -250,8 +251,8 @@ func TestTrimmedTagSaysSo(t *testing.T) {
 	advises(t, err, `the run has no tag "bad"`)
 }
 
-// A run that waits behind a visit, in whatever frame, is trimmed where the interrupt stands between the visit and the end of
-// its superstep. It is read and goes on as if nothing had happened.
+// A run that waits behind a visit, in whatever frame, is trimmed where the interrupt stands between
+// the visit and the end of its superstep. It is read and goes on as if nothing had happened.
 func TestTrimBehindAnInterruptAfter(t *testing.T) {
 	t.Parallel()
 	said := func(name string) part {
@@ -287,8 +288,8 @@ func TestTrimBehindAnInterruptAfter(t *testing.T) {
 	}
 }
 
-// saidAtRest runs g to its end, by another dispatcher each time that it has come to rest, and returns what it said. It is
-// trimmed at every rest, if it is to be.
+// saidAtRest runs g to its end, by another dispatcher each time that it has come to rest, and
+// returns what it said. It is trimmed at every rest, if it is to be.
 func saidAtRest(t *testing.T, g *dag.Graph[Tale], store checkpoint.Store, o dispatcher.Options, trimmed bool) []string {
 	t.Helper()
 	res, err := callsDispatcher(t, g, store, o).Run(t.Context(), run, nil)
@@ -337,7 +338,8 @@ func TestRetentionTellsWhereTheRunStands(t *testing.T) {
 	})
 }
 
-// A Turn whose own input is refused, or not taken, has come to rest as well: what it ran before that is trimmed.
+// A Turn whose own input is refused, or not taken, has come to rest as well: what it ran before
+// that is trimmed.
 func TestRetentionOfATurnWhoseInputIsNotTaken(t *testing.T) {
 	t.Parallel()
 	for _, breaks := range []bool{false, true} {

@@ -56,15 +56,16 @@ func (r *run) furtherTurn(w *wishes, own func(any)) early {
 	return early{}
 }
 
-// A crossing is how a completed run comes to the dispatcher's graph. The log says so with the turn that begins there, and not
-// before: as long as no input is taken the run is what it was.
+// A crossing is how a completed run comes to the dispatcher's graph. The log says so with the turn
+// that begins there, and not before: as long as no input is taken the run is what it was.
 type crossing struct {
 	at       checkpoint.Head // where the run stood when it was looked at
 	migrated fact
 	to       *machine // the run behind that, to be read
 }
 
-// cross finds how the run comes to the dispatcher's graph, or says why that can't be. A Migration is called here.
+// cross finds how the run comes to the dispatcher's graph, or says why that can't be. A Migration
+// is called here.
 func (r *run) cross() (*crossing, error) {
 	d, err := r.c.carry(r.id, r.m)
 	if err != nil {
@@ -77,7 +78,8 @@ func (r *run) cross() (*crossing, error) {
 	return &crossing{r.journal.head, x, to}, to.migrate(&x)
 }
 
-// crossed is the crossing of the run as it stands now: what was drained behind the last one is part of it. Nil is none.
+// crossed is the crossing of the run as it stands now: what was drained behind the last one is part
+// of it. Nil is none.
 func (r *run) crossed() (*crossing, error) {
 	if r.crossing == nil || r.crossing.at == r.journal.head {
 		return r.crossing, nil
@@ -232,7 +234,8 @@ func (r *run) beginTurn(h *tenure, in input) (begun, owner bool) {
 	return true, true
 }
 
-// take makes an input the delta of a fact, if the state, which view is, can be what it becomes by it.
+// take makes an input the delta of a fact, if the state, which view is, can be what it becomes by
+// it.
 func (r *run) take(x *fact, in input, view state.Image) (err error) {
 	if in.err != nil {
 		return in.err
@@ -272,7 +275,8 @@ func (r *run) take(x *fact, in input, view state.Image) (err error) {
 	return sound(next.Check())
 }
 
-// oneEntry returns a [*LimitError] for an input that is, with what its Folds come to, larger than an entry that always fits into an append.
+// oneEntry returns a [*LimitError] for an input that is, with what its Folds come to, larger than
+// an entry that always fits into an append.
 func oneEntry(x *fact) error {
 	if x.delta.Size()+x.outer.Size() > mergedBytes {
 		return &LimitError{"merged bytes", mergedBytes, "the input"}

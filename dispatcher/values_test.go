@@ -72,7 +72,8 @@ func TestValuesThatCannotBeKept(t *testing.T) {
 	}
 }
 
-// JSON that is none is refused with what is wrong with it; that there is nothing in it says no parser.
+// JSON that is none is refused with what is wrong with it; that there is nothing in it says no
+// parser.
 func TestValuesThatAreNotJSON(t *testing.T) {
 	var store memory.Store
 	d, ctx := valuesAsked(t, &store), t.Context()
@@ -91,7 +92,8 @@ func TestValuesThatAreNotJSON(t *testing.T) {
 	}
 }
 
-// Of several answers that can't be kept it is always the same one that is told: the first, in the order of the interrupts.
+// Of several answers that can't be kept it is always the same one that is told: the first, in the
+// order of the interrupts.
 func TestAnswersRefuseTheFirst(t *testing.T) {
 	var store memory.Store
 	d := valuesAsked(t, &store)

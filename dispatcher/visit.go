@@ -17,7 +17,8 @@ import (
 // A visit is one attempt of a visit: its context, and its draft of the frame's state.
 // Neither is used again, so a goroutine that a node leaves behind writes into nothing.
 //
-// Most of what a run allocates are visits and drafts, so what only some visits have stands elsewhere.
+// Most of what a run allocates are visits and drafts, so what only some visits have stands
+// elsewhere.
 type visit struct {
 	*footing // never nil
 	t        *task
@@ -50,8 +51,8 @@ type footing struct {
 }
 
 // A given is what the node may ask for that most visits don't have. It is taken when the attempt
-// begins, and not written to behind that: a goroutine that the node leaves behind reads nothing that
-// the owner writes.
+// begins, and not written to behind that: a goroutine that the node leaves behind reads nothing
+// that the owner writes.
 type given struct {
 	answers  map[string]*heard
 	failures []dag.Failure
@@ -96,7 +97,8 @@ func (v *visit) does() *did {
 	return v.did.Load()
 }
 
-// What becomes of a visit, in the lowest bits of its word. In the others stands how long an item has worked.
+// What becomes of a visit, in the lowest bits of its word. In the others stands how long an item
+// has worked.
 const (
 	visitRunning   int32 = iota
 	visitOver            // the body has returned
@@ -106,8 +108,9 @@ const (
 	visitFate = 3
 )
 
-// worksFor notes how long an item of a run with a log has worked: in quarters of a microsecond, about, and no longer than two minutes, which
-// is more than any append takes. A field of its own would be eight bytes in every visit.
+// worksFor notes how long an item of a run with a log has worked: in quarters of a microsecond,
+// about, and no longer than two minutes, which is more than any append takes. A field of its own
+// would be eight bytes in every visit.
 func (v *visit) worksFor(d time.Duration) {
 	quarters := int32(min((d+128)>>8, math.MaxInt32>>2))
 	if was := v.word.Load(); was == visitOver {
@@ -191,8 +194,8 @@ func (r *run) timed(v *visit, from time.Time) {
 	v.began = from
 }
 
-// blankVisit returns memory for a visit. It is taken several at a time, and no visit gets what another
-// one had.
+// blankVisit returns memory for a visit. It is taken several at a time, and no visit gets what
+// another one had.
 func (r *run) blankVisit() *visit {
 	if r.visited == len(r.visits) {
 		r.drafts.Most = r.nextSlab()
@@ -203,8 +206,9 @@ func (r *run) blankVisit() *visit {
 	return &r.visits[r.visited-1]
 }
 
-// nextSlab is how many visits get their memory at once: at first as many as the graph has nodes, but not those of
-// a run that goes on, of which most may be done; then twice as many each time, since there are loops and items.
+// nextSlab is how many visits get their memory at once: at first as many as the graph has nodes,
+// but not those of a run that goes on, of which most may be done; then twice as many each time,
+// since there are loops and items.
 func (r *run) nextSlab() int {
 	if last := r.drafts.Most; last > 0 {
 		return min(2*last, slabMost)
@@ -215,7 +219,8 @@ func (r *run) nextSlab() int {
 	return min(len(r.m.plan.Nodes), slabFirst)
 }
 
-// slabMost is how many visits get their memory at once at most, slabFirst how many in a run that goes on.
+// slabMost is how many visits get their memory at once at most, slabFirst how many in a run that
+// goes on.
 const (
 	slabFirst = 2
 	slabMost  = 16
@@ -237,9 +242,9 @@ func (r *run) given(t *task) *given {
 	return &some
 }
 
-// announce tells that an attempt begins, gives it its slot, and begins its time limit. Nobody is told of one whose
-// context has ended, and readers not of one that the observer ends. begins is false for those:
-// they are ready still. owner reports whether the owner still owns the run.
+// announce tells that an attempt begins, gives it its slot, and begins its time limit. Nobody is
+// told of one whose context has ended, and readers not of one that the observer ends. begins is
+// false for those: they are ready still. owner reports whether the owner still owns the run.
 func (r *run) announce(h *tenure, v *visit) (begins, owner bool) {
 	readers := r.listeners()
 	begins = !r.halted()
@@ -308,8 +313,9 @@ func encode(v any) json.RawMessage {
 	return raw
 }
 
-// splice puts value, which is JSON and may be large, in the place of the 0 that stands under the first key of that name: it is copied
-// there, where to encode it with the rest would check each byte. In JSON no string has a quote that could be taken for the key's.
+// splice puts value, which is JSON and may be large, in the place of the 0 that stands under the
+// first key of that name: it is copied there, where to encode it with the rest would check each
+// byte. In JSON no string has a quote that could be taken for the key's.
 func splice(raw []byte, key string, value []byte) []byte {
 	before, after, ok := bytes.Cut(raw, []byte(`"`+key+`":0`))
 	if !ok {

@@ -30,8 +30,8 @@ func (r *run) dropSlot() {
 	}
 }
 
-// wait blocks until something happens, and stages it. A slot that launch has left is for nothing that may begin
-// now: what it was taken for is spared, or the run is about to end.
+// wait blocks until something happens, and stages it. A slot that launch has left is for nothing
+// that may begin now: what it was taken for is spared, or the run is about to end.
 func (r *run) wait() {
 	r.dropSlot()
 	r.listen()
@@ -74,7 +74,8 @@ func (r *run) wait() {
 	}
 }
 
-// landAll stages what has returned by now: it shares the next append. If that is much, the rest waits for the one behind it.
+// landAll stages what has returned by now: it shares the next append. If that is much, the rest
+// waits for the one behind it.
 func (r *run) landAll() {
 	r.landing = 0
 	for n := 0; r.returned != nil || r.gather(); n++ {
@@ -90,14 +91,16 @@ func (r *run) landAll() {
 	}
 }
 
-// How much may share an append before what else has returned waits for the next one. What is staged takes some 500 bytes
-// for each visit, besides what that wrote: a desk of one megabyte, where a hundred thousand items would have made one of fifty.
+// How much may share an append before what else has returned waits for the next one. What is staged
+// takes some 500 bytes for each visit, besides what that wrote: a desk of one megabyte, where a
+// hundred thousand items would have made one of fifty.
 const (
 	landingVisits = 2048
 	landingBytes  = 8 << 20
 )
 
-// gather takes those that have landed, in the order of their return. It reports whether there are any.
+// gather takes those that have landed, in the order of their return. It reports whether there are
+// any.
 func (r *run) gather() bool {
 	for v := r.landed.Swap(nil); v != nil; {
 		v.next, r.returned, v = r.returned, v, v.next
@@ -105,8 +108,9 @@ func (r *run) gather() bool {
 	return r.returned != nil
 }
 
-// push adds a visit to those that have landed. It reports whether the owner has to be roused: if others wait there
-// already somebody has done that or is about to, and the owner takes this one with them.
+// push adds a visit to those that have landed. It reports whether the owner has to be roused: if
+// others wait there already somebody has done that or is about to, and the owner takes this one
+// with them.
 func (r *run) push(v *visit) bool {
 	for {
 		first := r.landed.Load()
@@ -117,7 +121,8 @@ func (r *run) push(v *visit) bool {
 	}
 }
 
-// listen makes results, for those that land and for the caller. Most runs of plain supersteps need none.
+// listen makes results, for those that land and for the caller. Most runs of plain supersteps need
+// none.
 func (r *run) listen() {
 	if r.results == nil {
 		r.results = make(chan struct{}, 1)

@@ -27,7 +27,8 @@ func (s *watchCounter) Watch(run string) (<-chan struct{}, func()) {
 	}
 }
 
-// A call leaves no watch of its store behind, however it ends: a store keeps each of them until it is ended.
+// A call leaves no watch of its store behind, however it ends: a store keeps each of them until it
+// is ended.
 func TestCallsEndTheirWatches(t *testing.T) {
 	var store watchCounter
 	b := dag.New[Tale]("watched")

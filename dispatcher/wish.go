@@ -16,21 +16,21 @@ import (
 )
 
 // A RunOption is one more wish of a call that runs something: [From], [Expire], [Settings],
-// [Labels], [Correlation], [Drain], [Manual], [OrStart] or [Answering]; or of one that changes a run and runs
-// nothing, or answers first: [Author], [Because], [Message], and for Note From.
-// Each may be given once, but for Answering. A call refuses a bad one, with an [*OptionError], a [*SecretError] or
-// a [*LimitError], before anything happens. The zero
-// RunOption wishes nothing.
+// [Labels], [Correlation], [Drain], [Manual], [OrStart] or [Answering]; or of one that changes a
+// run and runs nothing, or answers first: [Author], [Because], [Message], and for Note From. Each
+// may be given once, but for Answering. A call refuses a bad one, with an [*OptionError], a
+// [*SecretError] or a [*LimitError], before anything happens. The zero RunOption wishes nothing.
 type RunOption struct {
 	name string
 	wish func(*wishes) error
 }
 
 // From lets Resume and Continue go on only from this cursor: [ErrStaleCursor] if it is no longer
-// where the run stands, checkpoint.ErrCursor if it is another run's or names nothing. A cursor without Visits is taken at its Seq alone; nothing in a
-// cursor tells a run from one of the same id that was deleted. A Tag, a Note and a Trim leave
-// the run where it is, and are entries all the same: a cursor of before is stale behind them. State has the one that counts.
-// [Dispatcher.Note] takes it in the same sense. Other calls refuse it.
+// where the run stands, checkpoint.ErrCursor if it is another run's or names nothing. A cursor
+// without Visits is taken at its Seq alone; nothing in a cursor tells a run from one of the same id
+// that was deleted. A Tag, a Note and a Trim leave the run where it is, and are entries all the
+// same: a cursor of before is stale behind them. State has the one that counts. [Dispatcher.Note]
+// takes it in the same sense. Other calls refuse it.
 func From(c checkpoint.Cursor) RunOption {
 	return RunOption{"From", func(w *wishes) error {
 		if w.how != modeResume && w.how != modeContinue && w.how != modeNote {
@@ -41,10 +41,10 @@ func From(c checkpoint.Cursor) RunOption {
 	}}
 }
 
-// Expire lets Resume and Continue end these questions as if their time were over, whatever the clock
-// says: with their default, or with dag.ErrExpired. It is for who keeps time himself, since the
-// clock was set back or for a reason of his own. [ErrNotAwaited] if one of them does not wait, or
-// never expires; then nothing has changed. A question that has its answer keeps it.
+// Expire lets Resume and Continue end these questions as if their time were over, whatever the
+// clock says: with their default, or with dag.ErrExpired. It is for who keeps time himself, since
+// the clock was set back or for a reason of his own. [ErrNotAwaited] if one of them does not wait,
+// or never expires; then nothing has changed. A question that has its answer keeps it.
 func Expire(interrupts ...string) RunOption {
 	return RunOption{"Expire", func(w *wishes) error {
 		if w.how != modeResume && w.how != modeContinue {
@@ -123,14 +123,16 @@ func Correlation(id string) RunOption {
 	}}
 }
 
-// Message gives the input of Enqueue a name: of several inputs with one name the run gets
-// one, over all processes and however late. So who can't know whether an Enqueue has
-// succeeded repeats it. Of an input that waits one of its name with other content is an [*OptionError]; once it was drained its name
-// stays used, also behind a [Dispatcher.Rewind] to before it, and whatever comes under it is not looked at: the call returns nil. It has 1 to 200 bytes of UTF-8 without control characters. It is
-// for Enqueue, and for Note, whose notes are told apart by it in the same way; and for Answer, Answers and
-// Skip: one that is repeated changes nothing and returns nil, whatever the run waits for by then; beside [Answering] the call then goes on without it.
-// A [Resolution] is refused with one, with ErrAnswerType: of each doubt there is one, and what is said again behind it is
-// ErrNotAwaited, or ErrNotInDoubt of [Dispatcher.Resolve], the same too.
+// Message gives the input of Enqueue a name: of several inputs with one name the run gets one, over
+// all processes and however late. So who can't know whether an Enqueue has succeeded repeats it. Of
+// an input that waits one of its name with other content is an [*OptionError]; once it was drained
+// its name stays used, also behind a [Dispatcher.Rewind] to before it, and whatever comes under it
+// is not looked at: the call returns nil. It has 1 to 200 bytes of UTF-8 without control
+// characters. It is for Enqueue, and for Note, whose notes are told apart by it in the same way;
+// and for Answer, Answers and Skip: one that is repeated changes nothing and returns nil, whatever
+// the run waits for by then; beside [Answering] the call then goes on without it. A [Resolution] is
+// refused with one, with ErrAnswerType: of each doubt there is one, and what is said again behind
+// it is ErrNotAwaited, or ErrNotInDoubt of [Dispatcher.Resolve], the same too.
 func Message(id string) RunOption {
 	return RunOption{"Message", func(w *wishes) error {
 		if id == "" {

@@ -10,8 +10,8 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// An effect that somebody resolves while its run rests is counted, whether its visit waits for that or has failed, and not
-// again by the call that goes on.
+// An effect that somebody resolves while its run rests is counted, whether its visit waits for that
+// or has failed, and not again by the call that goes on.
 func TestResolvedAtRestIsCounted(t *testing.T) {
 	for _, doubt := range []dag.Doubt{dag.DoubtTells, dag.DoubtAsks, dag.DoubtFails} {
 		reg, m := newMetrics(t)
@@ -39,7 +39,8 @@ func TestResolvedAtRestIsCounted(t *testing.T) {
 	}
 }
 
-// A run goes on with a changed graph once, be it a call that runs it or an edit that brings it there.
+// A run goes on with a changed graph once, be it a call that runs it or an edit that brings it
+// there.
 func TestMigrationsAreCounted(t *testing.T) {
 	named := func(name string) *dag.Graph[journey] {
 		b := dag.New[journey]("g")

@@ -77,7 +77,8 @@ func (m *Metrics) ObserveSupervisor(e supervisor.Event) {
 	}
 }
 
-// endOf is what the work on a run has come to: it rests, whether completed or not, or stands in the store as it was left.
+// endOf is what the work on a run has come to: it rests, whether completed or not, or stands in the
+// store as it was left.
 func endOf(err error) string {
 	var rest *dispatcher.Rest
 	switch {

@@ -27,7 +27,8 @@ func lookup(object json.RawMessage, name string) json.RawMessage {
 }
 
 // empty reports whether JSON is that of a zero value, or of nothing: it is all that is known of a
-// cell before the first superstep, since its type is not. Whatever has members is empty if they are.
+// cell before the first superstep, since its type is not. Whatever has members is empty if they
+// are.
 func empty(cell json.RawMessage) bool {
 	var v any
 	return cell == nil || json.Unmarshal(cell, &v) == nil && zero(v)

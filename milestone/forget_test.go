@@ -31,8 +31,9 @@ func asking(key string) func(context.Context, *Task) error {
 	}
 }
 
-// What was decided inside a node counts for nothing if a migration forgets the node before its superstep ends;
-// what the others of the superstep did counts. It does not matter whether the Namer had read the run before.
+// What was decided inside a node counts for nothing if a migration forgets the node before its
+// superstep ends; what the others of the superstep did counts. It does not matter whether the Namer
+// had read the run before.
 func TestDeedsOfANodeThatIsForgotten(t *testing.T) {
 	decides := func(id string) func(context.Context, *Task) error {
 		return func(ctx context.Context, _ *Task) error {
@@ -72,7 +73,8 @@ func TestDeedsOfANodeThatIsForgotten(t *testing.T) {
 	}
 }
 
-// A node that failed and is forgotten has not recovered when another one is done that is called as it was.
+// A node that failed and is forgotten has not recovered when another one is done that is called as
+// it was.
 func TestANodeCalledAsOneThatIsForgotten(t *testing.T) {
 	graph := func(pay func(b *dag.Builder[Task], first dag.Edge[Task])) *dag.Graph[Task] {
 		b := dag.New[Task]("task")

@@ -65,8 +65,8 @@ func (r *restored) named(t *testing.T, want int) {
 	}
 }
 
-// A run that was deleted and imported again is read anew, from a backup that is shorter than what the Namer
-// had read, also if the run has gone on behind that by then.
+// A run that was deleted and imported again is read anew, from a backup that is shorter than what
+// the Namer had read, also if the run has gone on behind that by then.
 func TestRunThatIsImportedAgain(t *testing.T) {
 	r := asked(t)
 	r.keep(t)
@@ -132,8 +132,8 @@ func TestRunThatIsImportedWhole(t *testing.T) {
 	r.named(t, 2)
 }
 
-// Nor does it go on in another run of that id and that beginning, of which the entry that it had read last is another one: it is of
-// something else, or of another time.
+// Nor does it go on in another run of that id and that beginning, of which the entry that it had
+// read last is another one: it is of something else, or of another time.
 func TestRunThatIsImportedInPlaceOfAnother(t *testing.T) {
 	for name, goes := range map[string]func(*testing.T, *restored){
 		"another entry": func(t *testing.T, other *restored) {

@@ -17,8 +17,8 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// Runs are what a [Namer] needs of a *dispatcher.Dispatcher, of any state. Its graph has to be that of
-// the runs.
+// Runs are what a [Namer] needs of a *dispatcher.Dispatcher, of any state. Its graph has to be that
+// of the runs.
 type Runs interface {
 	// Store returns the store that has the logs.
 	Store() checkpoint.Store
@@ -47,9 +47,9 @@ func (e *RuleError) Error() string {
 	return fmt.Sprintf("milestone: rule %q: %s", e.Rule, e.Reason)
 }
 
-// New makes a Namer of runs. It returns a [*RuleError] for each rule that is bad, or given twice, and
-// if there is nothing that has the runs. Whether a graph has the nodes and cells that rules name it
-// doesn't know: a rule of others names nothing.
+// New makes a Namer of runs. It returns a [*RuleError] for each rule that is bad, or given twice,
+// and if there is nothing that has the runs. Whether a graph has the nodes and cells that rules
+// name it doesn't know: a rule of others names nothing.
 func New(of Runs, rules ...Rule) (*Namer, error) {
 	n := &Namer{of: of, runs: map[string]*reading{}}
 	var bad []error
@@ -91,8 +91,9 @@ type Milestone struct {
 func (m Milestone) Address() string { return fmt.Sprintf("%s@%d", m.Run, m.Seq) }
 
 // Name names what has happened in a run so far, and returns what it found since this Namer last
-// read the run, oldest first. Each name is durable when Name returns. An error leaves those that were
-// given before it; the next Name goes on there. The run may be live, and be trimmed: what is gone is not named.
+// read the run, oldest first. Each name is durable when Name returns. An error leaves those that
+// were given before it; the next Name goes on there. The run may be live, and be trimmed: what is
+// gone is not named.
 func (n *Namer) Name(ctx context.Context, run string) ([]Milestone, error) {
 	return n.read(ctx, run, false)
 }
@@ -148,7 +149,8 @@ func (n *Namer) read(ctx context.Context, run string, tail bool) (all []Mileston
 	return all, nil
 }
 
-// tag gives a name. One that no tag may have, since its detail has the form of a secret, goes without.
+// tag gives a name. One that no tag may have, since its detail has the form of a secret, goes
+// without.
 func (n *Namer) tag(ctx context.Context, r *reading, m Milestone) (Milestone, error) {
 	err := n.of.Tag(ctx, m.Run, m.Address(), m.Tag)
 	var secret *dispatcher.SecretError
@@ -159,8 +161,8 @@ func (n *Namer) tag(ctx context.Context, r *reading, m Milestone) (Milestone, er
 	return m, err
 }
 
-// isGone reports whether a checkpoint could not be named since the run was trimmed meanwhile, so that nothing is left that
-// could have the name.
+// isGone reports whether a checkpoint could not be named since the run was trimmed meanwhile, so
+// that nothing is left that could have the name.
 func (n *Namer) isGone(ctx context.Context, m Milestone, err error) bool {
 	if !errors.Is(err, checkpoint.ErrCursor) && !errors.Is(err, checkpoint.ErrTrimmed) {
 		return false
@@ -169,8 +171,8 @@ func (n *Namer) isGone(ctx context.Context, m Milestone, err error) bool {
 	return err == nil && m.Seq < info.First && !slices.ContainsFunc(info.Pins, func(p checkpoint.Pin) bool { return p.Seq == m.Seq })
 }
 
-// mark remembers which entry is the last one, be it a name that was given meanwhile. What can't be read is
-// not remembered.
+// mark remembers which entry is the last one, be it a name that was given meanwhile. What can't be
+// read is not remembered.
 func (n *Namer) mark(ctx context.Context, r *reading) {
 	for e, err := range n.of.Store().Read(ctx, r.run, r.seq, 0) {
 		if err != nil {
@@ -180,8 +182,8 @@ func (n *Namer) mark(ctx context.Context, r *reading) {
 	}
 }
 
-// resume goes on with the reading of a run, or begins one if there is none, or if it is that of a run
-// that was deleted, under whose id there is another now, or this one as it had stood before.
+// resume goes on with the reading of a run, or begins one if there is none, or if it is that of a
+// run that was deleted, under whose id there is another now, or this one as it had stood before.
 func (n *Namer) resume(ctx context.Context, run string) (*reading, error) {
 	if r := n.take(run); r != nil {
 		info, err := n.of.Store().Stat(ctx, run)
@@ -198,8 +200,8 @@ func (n *Namer) resume(ctx context.Context, run string) (*reading, error) {
 	return r, err
 }
 
-// holds reports whether a log has an entry, unless it is known that it has not: of one that was trimmed, or
-// can't be read, whoever goes on with the reading finds out.
+// holds reports whether a log has an entry, unless it is known that it has not: of one that was
+// trimmed, or can't be read, whoever goes on with the reading finds out.
 func (n *Namer) holds(ctx context.Context, run string, last mark) bool {
 	for e, err := range n.of.Store().Read(ctx, run, last.seq, last.seq) {
 		is := marked(&e)
@@ -271,8 +273,9 @@ func (n *Namer) inherit(ctx context.Context, r *reading, from checkpoint.Origin)
 	return nil
 }
 
-// isOrigin is an error unless the run is there that a fork was made of. One that is younger than the fork has its id since; or
-// a clock was set back, or both were imported, the fork first, into a store that is no Archiver: then the origin counts as gone.
+// isOrigin is an error unless the run is there that a fork was made of. One that is younger than
+// the fork has its id since; or a clock was set back, or both were imported, the fork first, into a
+// store that is no Archiver: then the origin counts as gone.
 func (n *Namer) isOrigin(ctx context.Context, run, fork string) error {
 	is, err := n.of.Store().Stat(ctx, run)
 	if err != nil {
@@ -285,8 +288,9 @@ func (n *Namer) isOrigin(ctx context.Context, run, fork string) error {
 	return err
 }
 
-// hear reads the next entry, and returns the names that follow from it. Behind a rewind the reading is what one is that has
-// heard what led to the checkpoint, and nothing else: the log has it, also if an earlier rewind had left that behind.
+// hear reads the next entry, and returns the names that follow from it. Behind a rewind the reading
+// is what one is that has heard what led to the checkpoint, and nothing else: the log has it, also
+// if an earlier rewind had left that behind.
 func (n *Namer) hear(ctx context.Context, r *reading, e *dispatcher.Event) ([]Milestone, error) {
 	found := r.hear(e)
 	var w checkpoint.Rewinding

@@ -29,8 +29,8 @@ type Task struct {
 
 var errOffline = errors.New("offline")
 
-// task is a graph that plans, works in rounds, charges once, and fails once. It calls visited in each
-// visit.
+// task is a graph that plans, works in rounds, charges once, and fails once. It calls visited in
+// each visit.
 func task(t *testing.T, visited func(path string)) *dag.Graph[Task] {
 	t.Helper()
 	offline := true
@@ -153,8 +153,8 @@ func TestEachRule(t *testing.T) {
 	}
 }
 
-// A program that is stopped in every second visit and names what it finds then, anew or from where it
-// stopped, neither forgets a name nor gives one twice.
+// A program that is stopped in every second visit and names what it finds then, anew or from where
+// it stopped, neither forgets a name nor gives one twice.
 func TestRestartsNeitherRepeatNorForget(t *testing.T) {
 	for _, fresh := range []bool{true, false} {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -215,8 +215,8 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// A fork compares with what its origin had, and is named where it begins; a run that was rewound with
-// what it has gone back to.
+// A fork compares with what its origin had, and is named where it begins; a run that was rewound
+// with what it has gone back to.
 func TestForksAndRewinds(t *testing.T) {
 	d := dispatch(t, task(t, func(string) {}), new(memory.Store))
 	if _, err := d.Run(t.Context(), "r", nil); err != nil {
@@ -301,8 +301,8 @@ func TestVoided(t *testing.T) {
 	}
 }
 
-// What was voided since two wrote to one cell is not named; what stands beside it is, once, also if its
-// name begins alike. That the run goes on all the same is a recovery, where it does.
+// What was voided since two wrote to one cell is not named; what stands beside it is, once, also if
+// its name begins alike. That the run goes on all the same is a recovery, where it does.
 func TestVoidedByAConflict(t *testing.T) {
 	first := true
 	b := dag.New[Task]("conflict")
@@ -402,8 +402,8 @@ func TestFrameThatFailed(t *testing.T) {
 	}
 }
 
-// A run that had failed has recovered at the end of the next superstep, and not where a frame fails of which the rest is kept: that is
-// no checkpoint.
+// A run that had failed has recovered at the end of the next superstep, and not where a frame fails
+// of which the rest is kept: that is no checkpoint.
 func TestRecoveryBehindAFrameThatFails(t *testing.T) {
 	inner := dag.New[Task]("inner")
 	dag.Step(inner, "asks", func(ctx context.Context, s *Task) error {
@@ -547,8 +547,8 @@ func forked(t *testing.T, d *dispatcher.Dispatcher[Task], run, at string, goOn b
 	return ids[0]
 }
 
-// What a fork compares with is what its origin had, also once the fork was rewound, if the origin is a
-// fork that has not gone on, if nothing had ended in it, and if it was rewound before.
+// What a fork compares with is what its origin had, also once the fork was rewound, if the origin
+// is a fork that has not gone on, if nothing had ended in it, and if it was rewound before.
 func TestForksCompareWithTheirOrigins(t *testing.T) {
 	d := dispatch(t, task(t, func(string) {}), new(memory.Store))
 	if _, err := d.Run(t.Context(), "r", nil); err != nil {
@@ -617,8 +617,8 @@ func TestTrimmedAndRewound(t *testing.T) {
 	}
 }
 
-// A run that was deleted, and begun again under its id, is another run: its names are those of its own
-// log, though the Namer has read the other one further than it goes.
+// A run that was deleted, and begun again under its id, is another run: its names are those of its
+// own log, though the Namer has read the other one further than it goes.
 func TestRunThatIsBegunAgain(t *testing.T) {
 	store := new(memory.Store)
 	n := namer(t, dispatch(t, task(t, func(string) {}), store))
@@ -706,8 +706,8 @@ func TestRewoundInsideASuperstep(t *testing.T) {
 	named("decision")
 }
 
-// A Namer keeps no states: what it holds of a run whose cell grows is a small part of what the cell had
-// at all checkpoints together.
+// A Namer keeps no states: what it holds of a run whose cell grows is a small part of what the cell
+// had at all checkpoints together.
 func TestNamerKeepsNoStates(t *testing.T) {
 	const steps, size = 50, 20_000
 	type growing struct{ Log state.List[string] }
@@ -876,7 +876,8 @@ func TestRulesRefused(t *testing.T) {
 	}
 }
 
-// A Journey has cells whose zero values are more than one word of JSON, and cells in a nested struct.
+// A Journey has cells whose zero values are more than one word of JSON, and cells in a nested
+// struct.
 type Journey struct {
 	From  state.Value[struct{ City, Country string }]
 	Leave state.Value[time.Time]
@@ -926,8 +927,8 @@ func TestCellsOfEveryShape(t *testing.T) {
 	}
 }
 
-// What is no such thing is not named: a number at its threshold, or that stays over it, an effect that did not
-// happen, a visit that goes well in a turn after one in which it had failed.
+// What is no such thing is not named: a number at its threshold, or that stays over it, an effect
+// that did not happen, a visit that goes well in a turn after one in which it had failed.
 func TestWhatIsNotNamed(t *testing.T) {
 	fails := true
 	b := dag.New[Task]("twice")

@@ -28,8 +28,8 @@ type reading struct {
 // A rewind has a run go on at an entry as it was at another.
 type rewind struct{ at, to uint64 }
 
-// A mark is an entry that is known again: a run that was deleted and imported has another one in its place if it
-// has gone on another way.
+// A mark is an entry that is known again: a run that was deleted and imported has another one in
+// its place if it has gone on another way.
 type mark struct {
 	seq  uint64
 	at   time.Time
@@ -80,7 +80,8 @@ func (r *reading) hear(e *dispatcher.Event) (found []Milestone) {
 	return r.checkpoint(e)
 }
 
-// checkpoint says which names a checkpoint has. A frame that failed, of which the rest is kept, is none.
+// checkpoint says which names a checkpoint has. A frame that failed, of which the rest is kept, is
+// none.
 func (r *reading) checkpoint(e *dispatcher.Event) (found []Milestone) {
 	if e.Outcome != "" {
 		return nil
@@ -116,7 +117,8 @@ func (r *reading) begin(e *dispatcher.Event) {
 	}
 }
 
-// line tells which entries have led to one: not those that a rewind before it has left behind, nor the rewinds.
+// line tells which entries have led to one: not those that a rewind before it has left behind, nor
+// the rewinds.
 func (r *reading) line(to uint64) func(seq uint64) bool {
 	type span struct{ behind, to uint64 }
 	var spans []span
@@ -131,7 +133,8 @@ func (r *reading) line(to uint64) func(seq uint64) bool {
 	}
 }
 
-// back goes on with what a reading up to the checkpoint knows. What has failed behind that can recover.
+// back goes on with what a reading up to the checkpoint knows. What has failed behind that can
+// recover.
 func (r *reading) back(was *reading) {
 	for i, rule := range was.rules {
 		if c, ok := rule.judge.(*recovery); ok {
@@ -141,8 +144,8 @@ func (r *reading) back(was *reading) {
 	r.given, r.rules, r.open = was.given, was.rules, was.open
 }
 
-// migrated has what is to count go with its visits, which end under other names. What a node did that
-// is forgotten does not count.
+// migrated has what is to count go with its visits, which end under other names. What a node did
+// that is forgotten does not count.
 func (r *reading) migrated(m *checkpoint.Migration) {
 	r.open = slices.DeleteFunc(r.open, func(d deed) bool { _, there := m.Renamed(d.path); return !there })
 	for i := range r.open {
@@ -155,7 +158,8 @@ func (r *reading) migrated(m *checkpoint.Migration) {
 	}
 }
 
-// inherit takes what a reading of the origin, by the same rules, ends with as what was before the fork. It shares nothing with it.
+// inherit takes what a reading of the origin, by the same rules, ends with as what was before the
+// fork. It shares nothing with it.
 func (r *reading) inherit(o *reading) {
 	r.given = o.given
 	for i, rule := range r.rules {

@@ -14,8 +14,8 @@ import (
 	"github.com/pawlgo/pawl/milestone"
 )
 
-// rounds is a graph with a loop, in one superstep of which somebody decides, somebody fails once and then
-// asks, and a loop inside asks twice, and then under more keys.
+// rounds is a graph with a loop, in one superstep of which somebody decides, somebody fails once
+// and then asks, and a loop inside asks twice, and then under more keys.
 func rounds(t *testing.T, loop, retry string, more ...string) *dag.Graph[Task] {
 	t.Helper()
 	ask := func(key string) func(context.Context, *Task) error {
@@ -99,9 +99,9 @@ func byDeeds(t *testing.T, d milestone.Runs) *milestone.Namer {
 	return n
 }
 
-// What a visit did counts at the end of its own superstep, though a migration renamed the loop that it
-// is in meanwhile, and whoever failed under another name has recovered. It does not matter whether
-// the Namer had read the run before.
+// What a visit did counts at the end of its own superstep, though a migration renamed the loop that
+// it is in meanwhile, and whoever failed under another name has recovered. It does not matter
+// whether the Namer had read the run before.
 func TestRenamedInsideASuperstep(t *testing.T) {
 	for name, before := range map[string]bool{"read before": true, "read at once": false} {
 		t.Run(name, func(t *testing.T) {
@@ -151,8 +151,9 @@ func TestRewoundToOtherNames(t *testing.T) {
 	}
 }
 
-// A run that was renamed twice and goes back has the names that it had where it goes back to, be that before
-// both times or between them, and also if it goes back once more from there, or on to what that had left behind.
+// A run that was renamed twice and goes back has the names that it had where it goes back to, be
+// that before both times or between them, and also if it goes back once more from there, or on to
+// what that had left behind.
 func TestRewoundBehindTwoRenames(t *testing.T) {
 	const before, between = "loop/1/in/1@1", "lap/1/in/1@2"
 	for name, c := range map[string]struct {

@@ -13,7 +13,8 @@ import (
 	"github.com/pawlgo/pawl/milestone"
 )
 
-// A pair are a Namer that follows a run step by step, and the rules by which others read it from its beginning.
+// A pair are a Namer that follows a run step by step, and the rules by which others read it from
+// its beginning.
 type pair struct {
 	*dispatcher.Dispatcher[Task]
 	*milestone.Namer
@@ -30,7 +31,8 @@ func paired(t *testing.T, d *dispatcher.Dispatcher[Task], rules ...milestone.Rul
 	return &pair{Dispatcher: d, Namer: n, rules: rules}
 }
 
-// found names the run, compares with what is wanted, by rules and details, and all so far with what one finds who reads at once.
+// found names the run, compares with what is wanted, by rules and details, and all so far with what
+// one finds who reads at once.
 func (p *pair) found(t *testing.T, want ...string) {
 	t.Helper()
 	found, err := p.Name(t.Context(), "r")
@@ -79,7 +81,8 @@ func decides(id string) func(context.Context, *Task) error {
 	}
 }
 
-// halfway is a superstep in which somebody decides, somebody fails once, and a loop asks between its first and its second node.
+// halfway is a superstep in which somebody decides, somebody fails once, and a loop asks between
+// its first and its second node.
 func halfway(t *testing.T) *dispatcher.Dispatcher[Task] {
 	t.Helper()
 	inner := dag.New[Task]("inner")
@@ -100,8 +103,8 @@ func halfway(t *testing.T) *dispatcher.Dispatcher[Task] {
 	return d
 }
 
-// What a void took back is named with the end of its superstep in a run that goes back to before the void, where it is done; and
-// is not if the run goes from there to behind the void.
+// What a void took back is named with the end of its superstep in a run that goes back to before
+// the void, where it is done; and is not if the run goes from there to behind the void.
 func TestRewoundToBeforeAVoid(t *testing.T) {
 	p := paired(t, halfway(t), milestone.Decision(), milestone.Node("decide"))
 	waits(t, goesOn(t, p.Dispatcher))
@@ -123,7 +126,8 @@ func TestRewoundToBeforeAVoid(t *testing.T) {
 	p.found(t, "decision way", "node decide")
 }
 
-// What came about in a superstep is named with its new end in a run that goes back into it, though it had ended.
+// What came about in a superstep is named with its new end in a run that goes back into it, though
+// it had ended.
 func TestRewoundIntoASuperstepThatHadEnded(t *testing.T) {
 	p := paired(t, halfway(t), milestone.Decision(), milestone.Recovery())
 	waits(t, goesOn(t, p.Dispatcher))
@@ -171,8 +175,8 @@ func (p *pair) superstep(t *testing.T, n int) (at string) {
 	return at
 }
 
-// A run that goes on from a checkpoint that an earlier rewind has left behind compares with what it had there: what it does not
-// change has no name.
+// A run that goes on from a checkpoint that an earlier rewind has left behind compares with what it
+// had there: what it does not change has no name.
 func TestRewoundToWhatWasAbandoned(t *testing.T) {
 	p := paired(t, chain(t), milestone.Decision(), milestone.Change("Rounds"), milestone.Rises("Rounds", 5))
 	if err := goesOn(t, p.Dispatcher); err != nil {
@@ -222,8 +226,8 @@ func TestForkOfWhatWasAbandoned(t *testing.T) {
 	}
 }
 
-// Behind a rewind to a checkpoint that a trim has kept for its name alone, the names are the same ones, whether the Namer had read
-// what was trimmed or not.
+// Behind a rewind to a checkpoint that a trim has kept for its name alone, the names are the same
+// ones, whether the Namer had read what was trimmed or not.
 func TestRewoundToWhatWasTrimmed(t *testing.T) {
 	p := paired(t, dispatch(t, task(t, func(string) {}), new(memory.Store)), milestone.Change("Phase"), milestone.Rises("Confidence", 0.8), milestone.Decision())
 	if err := goesOn(t, p.Dispatcher); err != nil {

@@ -91,9 +91,10 @@ func Recovery() Rule {
 
 // Change names the checkpoint at the end of each superstep of the run's own frame behind which a
 // cell has another value than before. It is named as the JSON of the state does, one of a nested
-// struct with dots: "Plan.Phase". A cell that has nothing, or the zero value, and then something has
-// changed; what has zero values alone behind the first superstep has not. Where no cell is named "state"
-// that is all of the state, as dispatcher.Dispatcher.Diff calls the cell that a state.Whole is.
+// struct with dots: "Plan.Phase". A cell that has nothing, or the zero value, and then something
+// has changed; what has zero values alone behind the first superstep has not. Where no cell is
+// named "state" that is all of the state, as dispatcher.Dispatcher.Diff calls the cell that a
+// state.Whole is.
 func Change(cell string) Rule {
 	r := Rule{name: "change " + cell, judge: func() judge { return &change{cell: cell} }}
 	if cell == "" {
@@ -102,8 +103,8 @@ func Change(cell string) Rule {
 	return r
 }
 
-// Rises names the checkpoint at the end of each superstep of the run's own frame behind which a cell
-// that is a number is over the threshold, and was not before.
+// Rises names the checkpoint at the end of each superstep of the run's own frame behind which a
+// cell that is a number is over the threshold, and was not before.
 func Rises(cell string, over float64) Rule {
 	r := Rule{name: fmt.Sprintf("rises %s %g", cell, over), judge: func() judge { return &change{cell: cell, over: &over} }}
 	switch {

@@ -16,8 +16,8 @@ import (
 	"github.com/pawlgo/pawl/state"
 )
 
-// Effects are those of their visits: two under one key, at once, are two of their own operations. A rule is about those that it was
-// made with.
+// Effects are those of their visits: two under one key, at once, are two of their own operations. A
+// rule is about those that it was made with.
 func TestEffectsOfOneKey(t *testing.T) {
 	var begun sync.WaitGroup
 	begun.Add(2)
@@ -101,7 +101,8 @@ func (b *brittle) Events(ctx context.Context, run string, listen dispatcher.List
 	}
 }
 
-// Behind a reading that fails the next Name goes on where that one came to: it tells nothing twice, and leaves nothing out.
+// Behind a reading that fails the next Name goes on where that one came to: it tells nothing twice,
+// and leaves nothing out.
 func TestNameGoesOnBehindAnError(t *testing.T) {
 	d := dispatch(t, task(t, func(string) {}), new(memory.Store))
 	if _, err := d.Run(t.Context(), "r", nil); err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// A run may be trimmed while it is named: what is gone has no name, and the rest gets its own, of who names what has happened as of
-// who follows the run, which goes on until its context is done.
+// A run may be trimmed while it is named: what is gone has no name, and the rest gets its own, of
+// who names what has happened as of who follows the run, which goes on until its context is done.
 func TestNamesBesideATrim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, run := task(t, func(string) {}), &memory.Faulty{}

@@ -11,7 +11,8 @@ import (
 	"github.com/pawlgo/pawl/milestone"
 )
 
-// A number is 0 before anybody writes it, which is over a threshold below 0: it rises over that when it was below.
+// A number is 0 before anybody writes it, which is over a threshold below 0: it rises over that
+// when it was below.
 func TestRisesOverLessThanZero(t *testing.T) {
 	b := dag.New[Task]("task")
 	var last []dag.Edge[Task]

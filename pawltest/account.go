@@ -59,8 +59,9 @@ func tell(ctx context.Context, store checkpoint.Store, schema *state.Schema, s a
 	return a, nil
 }
 
-// leaveOut leaves out the items behind the first that failed of an Each that stopped at it: how many of them had begun
-// by then is chance, and nothing of them counts. The paths are those that failed for good.
+// leaveOut leaves out the items behind the first that failed of an Each that stopped at it: how
+// many of them had begun by then is chance, and nothing of them counts. The paths are those that
+// failed for good.
 func (a *account) leaveOut(failed []string) {
 	for _, each := range failed {
 		first := 0
@@ -89,8 +90,8 @@ func itemOf(each, path string) int {
 	return n
 }
 
-// cellTexts returns the JSON of each cell of a state, in the order of its schema. What the state, or a group of cells in
-// it, says of itself has no part in it.
+// cellTexts returns the JSON of each cell of a state, in the order of its schema. What the state,
+// or a group of cells in it, says of itself has no part in it.
 func cellTexts(s any) ([]string, error) {
 	var texts []string
 	var walk func(reflect.Value) error

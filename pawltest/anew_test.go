@@ -22,8 +22,8 @@ func anew(t testing.TB, store *memory.Store) string {
 	return written(t, &pawltest.Mortal{Store: store})
 }
 
-// again imports a file into an Archiver and exports it from there: what it takes for appends it hands
-// out as such.
+// again imports a file into an Archiver and exports it from there: what it takes for appends it
+// hands out as such.
 func again(t testing.TB, file string) string {
 	t.Helper()
 	f, err := os.Open(file)

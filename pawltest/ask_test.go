@@ -62,8 +62,9 @@ func TestCrashOverQuestionsThatEnd(t *testing.T) {
 	}
 }
 
-// A process that dies between two answers changes nothing: the next one gives the other before it goes on, also where a
-// visit that was answered fails and the run would rest with the other question open.
+// A process that dies between two answers changes nothing: the next one gives the other before it
+// goes on, also where a visit that was answered fails and the run would rest with the other
+// question open.
 func TestCrashBetweenTwoAnswers(t *testing.T) {
 	b := dag.New[interview]("interview")
 	ask := func(name string, then error) {
@@ -154,7 +155,8 @@ func TestCrashAnswersThatCannotBe(t *testing.T) {
 	}
 }
 
-// A question that has other words each time that its node runs is never answered: that is a finding, and no trial goes on for ever.
+// A question that has other words each time that its node runs is never answered: that is a
+// finding, and no trial goes on for ever.
 func TestCrashOfAQuestionInOtherWords(t *testing.T) {
 	asked := 0
 	b := dag.New[interview]("words")

@@ -192,8 +192,8 @@ func substitution(data json.RawMessage, change func(*checkpoint.Substitution)) j
 	return text
 }
 
-// undated is an interrupt that is timeless, also in its default if that is the wake of a timer of package
-// continuation: it says from when on it is missed.
+// undated is an interrupt that is timeless, also in its default if that is the wake of a timer of
+// package continuation: it says from when on it is missed.
 func undated(data json.RawMessage) json.RawMessage {
 	var i checkpoint.Interrupt
 	decode(timeless(data), &i)
@@ -208,7 +208,8 @@ func undated(data json.RawMessage) json.RawMessage {
 	return text
 }
 
-// Append compares entries with the log. When nothing more is wanted, or an effect begins, the call ends here.
+// Append compares entries with the log. When nothing more is wanted, or an effect begins, the call
+// ends here.
 func (s *audit) Append(_ context.Context, _ checkpoint.Lease, after checkpoint.Head, entries []checkpoint.Entry) (checkpoint.Head, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -250,7 +251,8 @@ func (s *audit) compare(e *checkpoint.Entry) error {
 	return nil
 }
 
-// without leaves out a visit, and what ends when it has ended: of what follows from these not all may come.
+// without leaves out a visit, and what ends when it has ended: of what follows from these not all
+// may come.
 func (s *audit) without(visit string) {
 	s.want = slices.DeleteFunc(s.want, func(w expected) bool {
 		return w.Path == "" || w.Path == visit || strings.HasPrefix(visit, w.Path+"/")

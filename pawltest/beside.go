@@ -6,9 +6,9 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// besideFailed tells of each entry of a log whether it is of an item of an Each that was at work when an attempt of
-// another item had failed. Such an item may not begin again: who tries the log makes the failed one's next attempt
-// first, and an Each may stop at that.
+// besideFailed tells of each entry of a log whether it is of an item of an Each that was at work
+// when an attempt of another item had failed. Such an item may not begin again: who tries the log
+// makes the failed one's next attempt first, and an Each may stop at that.
 func besideFailed(log []checkpoint.Entry) []bool {
 	beside := make([]bool, len(log))
 	failed := map[string]string{} // by Each that has begun: the item of which attempts have failed, the Each itself if there are several, "" if none

@@ -6,8 +6,9 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// Beside a failure are the entries of the other items of an Each, behind an attempt that failed of one of them; when several
-// have failed, of all of them. An Each that begins anew has no failure yet, and what is in no Each that has begun is beside none.
+// Beside a failure are the entries of the other items of an Each, behind an attempt that failed of
+// one of them; when several have failed, of all of them. An Each that begins anew has no failure
+// yet, and what is in no Each that has begun is beside none.
 func TestBesideFailed(t *testing.T) {
 	log := []struct {
 		kind   checkpoint.Kind

@@ -18,13 +18,13 @@ import (
 // runID is the id of every run: idempotency keys are the same in all of them.
 const runID = "pawltest"
 
-// Crash runs a graph undisturbed, twice, and then again and again: each time the process
-// crashes at one append to the log, just before it becomes durable or just after, and a
-// fresh one brings the run to its end. Whatever was not durable is lost, and bodies that had
-// run without being recorded run again. Every run has to come to the same status, visits,
-// outcomes and state. It tells t what differs, by visit and cell, and at which entry of the
-// log the crash was. A graph may fail, and then has to fail alike each time: that is no finding, and a T with a method
-// Logf is told how the run fails. A test of a graph that should be completed gives the input that it needs.
+// Crash runs a graph undisturbed, twice, and then again and again: each time the process crashes at
+// one append to the log, just before it becomes durable or just after, and a fresh one brings the
+// run to its end. Whatever was not durable is lost, and bodies that had run without being recorded
+// run again. Every run has to come to the same status, visits, outcomes and state. It tells t what
+// differs, by visit and cell, and at which entry of the log the crash was. A graph may fail, and
+// then has to fail alike each time: that is no finding, and a T with a method Logf is told how the
+// run fails. A test of a graph that should be completed gives the input that it needs.
 //
 // It tells also which nodes keep the draft that they were given: what is written to it later
 // is lost. With [World] it tells which nodes did something twice outside an effect. With
@@ -262,9 +262,9 @@ func (c *crasher[S]) answer(i dispatcher.Interrupt) (any, error) {
 	return c.decide(a), nil
 }
 
-// drive runs the graph, and answers what it asks. A run that has failed is at its end: what failed is not tried again.
-// One that waits is answered before it goes on: the process may have died between two answers, and without the second
-// the run would come to something else.
+// drive runs the graph, and answers what it asks. A run that has failed is at its end: what failed
+// is not tried again. One that waits is answered before it goes on: the process may have died
+// between two answers, and without the second the run would come to something else.
 func (c *crasher[S]) drive(d *dispatcher.Dispatcher[S]) (*dispatcher.Result[S], error) {
 	given := map[string]int{}
 	if res, err := d.State(c.ctx, runID); err == nil {
@@ -286,7 +286,8 @@ func (c *crasher[S]) drive(d *dispatcher.Dispatcher[S]) (*dispatcher.Result[S], 
 	}
 }
 
-// mostAsked is how often a visit may ask one question in a trial: more often only what begins anew asks it, as behind a conflict.
+// mostAsked is how often a visit may ask one question in a trial: more often only what begins anew
+// asks it, as behind a conflict.
 const mostAsked = 100
 
 // answerAll ends what a run waits for. given counts the answers of this trial.

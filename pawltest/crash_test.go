@@ -79,7 +79,8 @@ func TestCrashPassesEverything(t *testing.T) {
 	})
 }
 
-// A run that fails is compared like any other: it has to fail for the same reason. Who did not mean it to is told.
+// A run that fails is compared like any other: it has to fail for the same reason. Who did not mean
+// it to is told.
 func TestCrashOfAGraphThatFails(t *testing.T) {
 	graph := func(cause func() error) *dag.Graph[Order] {
 		b := dag.New[Order]("fails")
@@ -111,8 +112,8 @@ func TestCrashOfAGraphThatFails(t *testing.T) {
 	h.expect(t, "the run differs after the crash at entry …the run was failed, is completed")
 }
 
-// What failed for good is not tried again by the next process, and of an Each that stops at an item it is chance which
-// of those behind had begun.
+// What failed for good is not tried again by the next process, and of an Each that stops at an item
+// it is chance which of those behind had begun.
 func TestCrashOfAnEachThatStops(t *testing.T) {
 	b := dag.New[Order]("stops")
 	lines := dag.Each(b, "line", func(*Order) []int { return []int{1, 2, 3, 4} }, func(ctx context.Context, o *Order, i int) error {

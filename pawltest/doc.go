@@ -21,12 +21,13 @@
 // visit in it runs again with the state that it saw, and has to write what the log says. What
 // it can't try, because the run came to another graph later, it tells.
 //
-// A type with a marshaller of its own is kept under the path of its package, and that of a package main is main in
-// the program and its import path in its tests. So Replay refuses the runs of such a program: put these types into a package of their own.
+// A type with a marshaller of its own is kept under the path of its package, and that of a package
+// main is main in the program and its import path in its tests. So Replay refuses the runs of such
+// a program: put these types into a package of their own.
 //
 // [Mortal] is the store of a process that dies at a write, for tests of programs that do more
 // than run a graph.
 //
-// Crash and Replay need nothing but the graph: no store on disk, no process that is killed. To test one
-// node alone, see package dagtest.
+// Crash and Replay need nothing but the graph: no store on disk, no process that is killed. To test
+// one node alone, see package dagtest.
 package pawltest

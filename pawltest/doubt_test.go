@@ -56,8 +56,8 @@ func TestCrashWithDoubts(t *testing.T) {
 	}
 }
 
-// An effect whose function returned an error is in doubt until its visit has ended: what comes of later crashes is
-// compared as ever, whether the visit was done or has failed.
+// An effect whose function returned an error is in doubt until its visit has ended: what comes of
+// later crashes is compared as ever, whether the visit was done or has failed.
 func TestCrashBehindAnEffectThatFailed(t *testing.T) {
 	for _, fails := range []bool{false, true} {
 		calls := 0

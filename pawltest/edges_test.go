@@ -98,7 +98,8 @@ func TestEdgesAWholeState(t *testing.T) {
 	h.expect(t, `two runs without a crash differ: cell state was {"Days":1}, is {"Days":2}`)
 }
 
-// A world that panics is told, and does not end the tests of a whole package: it is looked at in goroutines of the run.
+// A world that panics is told, and does not end the tests of a whole package: it is looked at in
+// goroutines of the run.
 func TestEdgesAWorldThatPanics(t *testing.T) {
 	var h heard
 	pawltest.Crash(&h, edgesGraph(t, "price", "pay", 100), nil, pawltest.World(func() any { panic("no connection") }))

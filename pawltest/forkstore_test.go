@@ -65,8 +65,9 @@ func forkstoreFile(t *testing.T, s checkpoint.Store, run string) string {
 	return name
 }
 
-// The log of a fork is a regression test like any other: it is tried from the machine it began with, with the
-// effects that it took from its origin; what a node does otherwise is told. What was trimmed is refused.
+// The log of a fork is a regression test like any other: it is tried from the machine it began
+// with, with the effects that it took from its origin; what a node does otherwise is told. What was
+// trimmed is refused.
 func TestForkstoreReplay(t *testing.T) {
 	t.Parallel()
 	var store memory.Store

@@ -57,8 +57,8 @@ func (m *Mortal) dieAt(n int, after bool) {
 	m.life, m.after = max(n, 0), after
 }
 
-// Kill has the process die now. A write that is under way is told ErrDead and, unless the store refuses it, checkpoint.ErrCommitUnknown, and may become
-// durable until Revive has returned.
+// Kill has the process die now. A write that is under way is told ErrDead and, unless the store
+// refuses it, checkpoint.ErrCommitUnknown, and may become durable until Revive has returned.
 func (m *Mortal) Kill() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -81,9 +81,10 @@ func (m *Mortal) Left() int {
 	return m.life
 }
 
-// Revive begins the life of the next process, which does not die: the last one is dead, and the leases that it
-// held are free. It waits until the calls of the last one have returned, or ctx ends, whose cause it returns then. Make a
-// new Dispatcher for it, or what the last one has in memory lives on.
+// Revive begins the life of the next process, which does not die: the last one is dead, and the
+// leases that it held are free. It waits until the calls of the last one have returned, or ctx
+// ends, whose cause it returns then. Make a new Dispatcher for it, or what the last one has in
+// memory lives on.
 func (m *Mortal) Revive(ctx context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -104,7 +105,8 @@ func (m *Mortal) Revive(ctx context.Context) error {
 	return nil
 }
 
-// write makes a write when the one before it has returned, unless the process is dead, or dies at it.
+// write makes a write when the one before it has returned, unless the process is dead, or dies at
+// it.
 func (m *Mortal) write(ctx context.Context, do func() error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -150,7 +152,8 @@ func (m *Mortal) alive(do func() error) error {
 	return err
 }
 
-// unlocked does what may take its time, as every call of the store may. mu is held before and behind it.
+// unlocked does what may take its time, as every call of the store may. mu is held before and
+// behind it.
 func (m *Mortal) unlocked(do func() error) error {
 	m.mu.Unlock()
 	defer m.mu.Lock()

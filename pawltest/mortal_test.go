@@ -154,8 +154,9 @@ func TestMortalFreesWhatWasNotReleased(t *testing.T) {
 	}
 }
 
-// A store that hangs keeps nobody from killing the process: a write that is under way then is not known to be made, and a lease
-// that is had then is no dead process's. The next process begins when both are over.
+// A store that hangs keeps nobody from killing the process: a write that is under way then is not
+// known to be made, and a lease that is had then is no dead process's. The next process begins when
+// both are over.
 func TestMortalIsKilledWhileItsStoreHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := new(memory.Faulty)

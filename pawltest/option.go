@@ -55,14 +55,14 @@ func (a *aids) take(options []Option) error {
 	return nil
 }
 
-// World lets a test see what nodes do outside their state: see returns what they act on, a
-// count of letters sent or a copy of a table, as anything that JSON can say. It is called
-// between the steps of nodes, while none of them runs, often from the goroutine of the node
-// itself, so it must not wait for what a node holds while it asks for an effect. A function that returns another type than any
-// is wrapped: World(func() any { return bank.Charges() }).
+// World lets a test see what nodes do outside their state: see returns what they act on, a count of
+// letters sent or a copy of a table, as anything that JSON can say. It is called between the steps
+// of nodes, while none of them runs, often from the goroutine of the node itself, so it must not
+// wait for what a node holds while it asks for an effect. A function that returns another type than
+// any is wrapped: World(func() any { return bank.Charges() }).
 //
-// What a body does behind an effect whose function returned an error, other than a dag.NotDone, counts as done
-// inside that effect: nothing in the log says that the function has returned.
+// What a body does behind an effect whose function returned an error, other than a dag.NotDone,
+// counts as done inside that effect: nothing in the log says that the function has returned.
 func World(see func() any) Option {
 	return Option{name: "World", set: func(a *aids) { a.world = see }, empty: see == nil}
 }
@@ -101,8 +101,8 @@ func Rebuild[S any](build func() *dag.Graph[S]) Option {
 	return Option{name: "Rebuild", set: func(a *aids) { a.rebuild = build }, empty: build == nil}
 }
 
-// Run gives options to the call that runs the graph, dispatcher.Settings for example. It is not for dispatcher.Answering, which is
-// refused where nothing waits yet: see [Answers].
+// Run gives options to the call that runs the graph, dispatcher.Settings for example. It is not for
+// dispatcher.Answering, which is refused where nothing waits yet: see [Answers].
 func Run(options ...dispatcher.RunOption) Option {
 	return Option{name: "Run", set: func(a *aids) { a.run = append(a.run, options...) }}
 }

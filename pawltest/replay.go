@@ -31,8 +31,8 @@ import (
 // Not tried are attempts that failed, what an interceptor has decided, and a visit that went
 // on although an effect of it has no output. Nothing is written to the file.
 //
-// What was appended together is tried at once. Of a store that is no checkpoint.Archiver the file says
-// so of all that has one time: there a difference may make others, and hide some.
+// What was appended together is tried at once. Of a store that is no checkpoint.Archiver the file
+// says so of all that has one time: there a difference may make others, and hide some.
 //
 // A fork is tried from where it began; a run that was trimmed can't be tried.
 //
@@ -138,8 +138,8 @@ func (r *replayer[S]) read(file string) error {
 }
 
 // given reports whether an entry says what a run does not come to by itself, or comes to once: what
-// stands before it was done without, and what follows it is tried behind it. The appends of a file do
-// not tell that: of a store that hands out none they are all that has one time.
+// stands before it was done without, and what follows it is tried behind it. The appends of a file
+// do not tell that: of a store that hands out none they are all that has one time.
 func given(e *checkpoint.Entry) bool {
 	switch e.Kind {
 	case checkpoint.Answered, checkpoint.Resumed, checkpoint.Edited, checkpoint.Rewound, checkpoint.SettingsChanged,

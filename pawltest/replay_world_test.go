@@ -13,8 +13,9 @@ import (
 	"github.com/pawlgo/pawl/pawltest"
 )
 
-// The graph that has made a log agrees with it also where visits are done by what Replay has not: with a dependency that
-// has become stale since, as an interceptor has decided, or as an item that was at work when another one failed.
+// The graph that has made a log agrees with it also where visits are done by what Replay has not:
+// with a dependency that has become stale since, as an interceptor has decided, or as an item that
+// was at work when another one failed.
 func TestReplayOfTheSameGraphInAnotherWorld(t *testing.T) {
 	depends := func(trust time.Duration, stale dag.OnStale) *dag.Graph[Order] {
 		b := dag.New[Order]("depends")
@@ -91,7 +92,8 @@ func TestReplayOfTheSameGraphInAnotherWorld(t *testing.T) {
 	}}), g)
 }
 
-// A visit that went on although an effect of it has no output is not tried, and keeps none beside it from being tried.
+// A visit that went on although an effect of it has no output is not tried, and keeps none beside
+// it from being tried.
 func TestReplayBesideAVisitThatIsNotTried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		failed := make(chan struct{})

@@ -80,8 +80,9 @@ func (c *checked) Check() error {
 	return nil
 }
 
-// What follows from an Each may be missing only where an attempt of another item had failed while an item was at work. It is
-// told where the item itself had failed, and of an Each that begins again behind a rewind, also if items of it had failed before.
+// What follows from an Each may be missing only where an attempt of another item had failed while
+// an item was at work. It is told where the item itself had failed, and of an Each that begins
+// again behind a rewind, also if items of it had failed before.
 func TestReplayOfItemsThatHadFailed(t *testing.T) {
 	slips := true
 	b := dag.New[checked]("lines")

@@ -92,7 +92,8 @@ func (w *watch) look() {
 	w.last = now
 }
 
-// world is the JSON of what see returns. It is asked in goroutines of the run, where a panic would end all tests.
+// world is the JSON of what see returns. It is asked in goroutines of the run, where a panic would
+// end all tests.
 func (w *watch) world() (text string, err error) {
 	defer func() {
 		if p := recover(); p != nil {

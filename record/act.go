@@ -10,17 +10,17 @@ import (
 	"github.com/pawlgo/pawl/dag"
 )
 
-// Update adds a version that change makes of the last one, if that is still the one of the
-// content hash parent: else a [*ConflictError] has the last one. Whatever change returns as an
-// error refuses the update. It may change the task, summary and metadata, add items of any kind,
-// and mend learnings, blockers and invariants. What others decide has verbs of its own: Update neither
-// answers questions nor approves points, it does not touch decisions, unless they are tentative
-// and the author's own, and takes no item away but learnings, blockers and invariants. An effect
-// that was in doubt may become one that is not, with what came of it: Status, Outputs and DurationMs. A change that changes nothing
-// adds no version.
+// Update adds a version that change makes of the last one, if that is still the one of the content
+// hash parent: else a [*ConflictError] has the last one. Whatever change returns as an error
+// refuses the update. It may change the task, summary and metadata, add items of any kind, and mend
+// learnings, blockers and invariants. What others decide has verbs of its own: Update neither
+// answers questions nor approves points, it does not touch decisions, unless they are tentative and
+// the author's own, and takes no item away but learnings, blockers and invariants. An effect that
+// was in doubt may become one that is not, with what came of it: Status, Outputs and DurationMs. A
+// change that changes nothing adds no version.
 //
-// A decision or learning that names nobody is the author's. Only a person may add one in the name of
-// another, or mend what another has learned: ErrAuthority.
+// A decision or learning that names nobody is the author's. Only a person may add one in the name
+// of another, or mend what another has learned: ErrAuthority.
 //
 // What the ledger says of versions (id, hashes, authors and times) change can't set.
 func (l *Ledger) Update(

@@ -198,8 +198,8 @@ func TestLife18SafeIsNoAuthority(t *testing.T) {
 	same(t, "late", []any{v.Record.ResumePoints[0].ApprovalStatus, v.Record.QuestionsForUser[0].Status}, []any{"pending", "expired"})
 }
 
-// A question that is open holds up its point also where nobody has to decide, and time decides nothing
-// that somebody has decided.
+// A question that is open holds up its point also where nobody has to decide, and time decides
+// nothing that somebody has decided.
 func TestTimeAndOpenQuestions(t *testing.T) {
 	b := newBook(t)
 	free := record.ResumePoint{RequiredAuthority: record.AnyAuthority, SafeToAutoExecute: true, OnTimeout: record.TimeoutContinue}

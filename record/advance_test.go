@@ -47,8 +47,9 @@ func way(r *record.Record) []string {
 	return append([]string{r.Decisions[0].Description}, ids(r.Decisions[0].Variants, func(v record.Variant) string { return v.Decision })...)
 }
 
-// However often a record goes on with its run, what people have made of it in between stays, and wins where
-// the run decides otherwise, once or again; what only the run tells is told, and counted once.
+// However often a record goes on with its run, what people have made of it in between stays, and
+// wins where the run decides otherwise, once or again; what only the run tells is told, and counted
+// once.
 func TestPeopleAreHeardThroughEveryAdvance(t *testing.T) {
 	b := newBook(t)
 	d := pausing(t, b, "r", "left", "", "straight", "", "back", "")
@@ -92,8 +93,8 @@ func TestPeopleAreHeardThroughEveryAdvance(t *testing.T) {
 	same(t, "with nothing new", again.Number, before.Number)
 }
 
-// An answer and an approval that a person has given in the ledger stay while the run goes on elsewhere, until
-// the run goes on from there: how that ended, the log knows.
+// An answer and an approval that a person has given in the ledger stay while the run goes on
+// elsewhere, until the run goes on from there: how that ended, the log knows.
 func TestApprovalsStayThroughEveryAdvance(t *testing.T) {
 	b := newBook(t)
 	graph := dag.New[Inquiry]("inquiry")
@@ -127,8 +128,8 @@ func TestApprovalsStayThroughEveryAdvance(t *testing.T) {
 	same(t, "at last", []any{answer(now, q), len(now.ResumePoints), now.Task.Status}, []any{"no", 0, "completed"})
 }
 
-// The point from which a run at rest goes on stays the same one, and approved, while the run is named, noted and trimmed, which does
-// not bring it on.
+// The point from which a run at rest goes on stays the same one, and approved, while the run is
+// named, noted and trimmed, which does not bring it on.
 func TestAnApprovalStaysWhileTheRunRests(t *testing.T) {
 	for name, c := range map[string]func(d *dispatcher.Dispatcher[Inquiry]) error{
 		"named": func(d *dispatcher.Dispatcher[Inquiry]) error { return d.Tag(t.Context(), "r", "", "x") },
@@ -163,8 +164,8 @@ func answer(r *record.Record, question string) string {
 	return r.QuestionsForUser[k].Answer
 }
 
-// Two records of one run are merged, of which one had gone on with it further: what people decided in either
-// stays when the merged one goes on, and steps are counted once.
+// Two records of one run are merged, of which one had gone on with it further: what people decided
+// in either stays when the merged one goes on, and steps are counted once.
 func TestPeopleAreHeardBehindAMerge(t *testing.T) {
 	b := newBook(t)
 	d := pausing(t, b, "r", "left", "", "straight", "", "")
@@ -199,8 +200,9 @@ func (b *book) override(t *testing.T, id, choice string) *record.Version {
 	return v
 }
 
-// A record that goes on from a version that people have changed, or from one that goes on from that, keeps what
-// they decided when it goes on with the run; so does the one that it is merged back into.
+// A record that goes on from a version that people have changed, or from one that goes on from
+// that, keeps what they decided when it goes on with the run; so does the one that it is merged
+// back into.
 func TestPeopleAreHeardInABranch(t *testing.T) {
 	for _, of := range []int{1, 2} {
 		b := newBook(t)
@@ -233,8 +235,8 @@ func TestTheRunIsHeardInABranchOfALaterPosition(t *testing.T) {
 	same(t, "the way", way(b.advance(t, d, "r", "other"))[0], "back")
 }
 
-// What nobody but the run has chosen it may choose anew, also behind a Merge that brought in no more than what
-// somebody chose elsewhere; that stays a variant.
+// What nobody but the run has chosen it may choose anew, also behind a Merge that brought in no
+// more than what somebody chose elsewhere; that stays a variant.
 func TestTheRunIsHeardBehindAMergeOfVariants(t *testing.T) {
 	b := newBook(t)
 	d := pausing(t, b, "r", "left", "straight", "", "back", "home")
@@ -251,7 +253,8 @@ func TestTheRunIsHeardBehindAMergeOfVariants(t *testing.T) {
 	same(t, "at last", way(b.advance(t, d, "r", "r"))[0], "up")
 }
 
-// questioning is a run of nodes that ask one after the other, and what answers it and has records go on with it.
+// questioning is a run of nodes that ask one after the other, and what answers it and has records
+// go on with it.
 func questioning(t *testing.T, b *book, nodes ...string) (*dispatcher.Dispatcher[Inquiry], func(records ...string) *record.Record) {
 	t.Helper()
 	graph := dag.New[Inquiry]("inquiry")
@@ -278,9 +281,10 @@ func questioning(t *testing.T, b *book, nodes ...string) (*dispatcher.Dispatcher
 	}
 }
 
-// Two records of a run have both gone on with it, one further than the other, and one is merged into the
-// other, whichever: what the run has left behind is not brought back, approved or not, and steps are counted
-// once. An answer that came too late contradicts the one that the run has heard. It makes no difference that nothing says what they have in common.
+// Two records of a run have both gone on with it, one further than the other, and one is merged
+// into the other, whichever: what the run has left behind is not brought back, approved or not, and
+// steps are counted once. An answer that came too late contradicts the one that the run has heard.
+// It makes no difference that nothing says what they have in common.
 func TestMergeOfRecordsAtTwoPositions(t *testing.T) {
 	for _, related := range []bool{true, false} {
 		for _, approved := range []bool{false, true} {
@@ -325,8 +329,8 @@ func TestMergeOfRecordsAtTwoPositions(t *testing.T) {
 	}
 }
 
-// What nodes have said of a run stays in its record when the log is trimmed, however often, until they say otherwise; what stood in the
-// way of the run by then does not.
+// What nodes have said of a run stays in its record when the log is trimmed, however often, until
+// they say otherwise; what stood in the way of the run by then does not.
 func TestWhatWasTrimmedStaysTold(t *testing.T) {
 	b := newBook(t)
 	d := inquire(t, b.store, []string{"a", "b", "c", "d", "e"},
@@ -385,7 +389,8 @@ func TestWhatWasTrimmedStaysTold(t *testing.T) {
 	same(t, "what was open", told(advance()), second)
 }
 
-// A record that people have changed has no more actions than one that From makes, however often it goes on with its run.
+// A record that people have changed has no more actions than one that From makes, however often it
+// goes on with its run.
 func TestAdvanceTellsTheLastActions(t *testing.T) {
 	b := newBook(t)
 	told := func(seq int) *record.Record {

@@ -1,14 +1,15 @@
 package record
 
-// An agreement is of two records that stand at one position of a log, which has told the same to both. What it told
-// since somebody contradicted it in one of them, only the other knows.
+// An agreement is of two records that stand at one position of a log, which has told the same to
+// both. What it told since somebody contradicted it in one of them, only the other knows.
 type agreement struct {
 	first        *Record // what it had told to what they have in common
 	one, left    *Record // what it has told to one of them, as far as that knows, and what that says
 	other, right *Record
 }
 
-// told is what the log has told by there, as far as the two know together. It is the same if they are exchanged.
+// told is what the log has told by there, as far as the two know together. It is the same if they
+// are exchanged.
 func (g agreement) told() *Record {
 	out := g.one.Clone()
 	out.Task.ID = agreed(g, func(r *Record) string { return r.Task.ID })
@@ -48,9 +49,9 @@ func agreedItems[T item](g agreement, of func(*Record) []T) []T {
 	return out
 }
 
-// toldBoth is what the log has told of a value or an item, nil if that is nothing. Which says what it was told
-// knows; of two that both don't, the one that was told something later. If both do, and say otherwise, it was written into one
-// of them.
+// toldBoth is what the log has told of a value or an item, nil if that is nothing. Which says what
+// it was told knows; of two that both don't, the one that was told something later. If both do, and
+// say otherwise, it was written into one of them.
 func toldBoth[T any](first, one, left, other, right *T) *T {
 	x, y := bare(one), bare(other)
 	switch knows, too := x == bare(left), y == bare(right); {
@@ -70,7 +71,8 @@ func toldBoth[T any](first, one, left, other, right *T) *T {
 	return other
 }
 
-// bare is what a value says, of a decision without its variants: those of people are none of the log's.
+// bare is what a value says, of a decision without its variants: those of people are none of the
+// log's.
 func bare[T any](v *T) string {
 	if d, decides := any(v).(*Decision); decides && d != nil {
 		c := d.clone()

@@ -4,8 +4,9 @@ import (
 	"testing"
 )
 
-// What a log has told of a value to two records says the one that says still what it was told; of two that both don't, the one
-// that was told something since what they have in common. It is the same if they are exchanged.
+// What a log has told of a value to two records says the one that says still what it was told; of
+// two that both don't, the one that was told something since what they have in common. It is the
+// same if they are exchanged.
 func TestToldBoth(t *testing.T) {
 	for name, c := range map[string]struct {
 		first, one, left, other, right string // "" is that there is none
@@ -46,8 +47,8 @@ func TestToldBoth(t *testing.T) {
 	}
 }
 
-// Variants that people chose are nothing that a log tells: who has got no more than those knows what it was told, and of two that
-// have others it does not matter which is asked.
+// Variants that people chose are nothing that a log tells: who has got no more than those knows
+// what it was told, and of two that have others it does not matter which is asked.
 func TestToldBothOfADecisionWithVariants(t *testing.T) {
 	d := func(choice, variant string) *Decision {
 		d := &Decision{ID: "d", Description: choice}

@@ -11,9 +11,9 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// GetByHash returns the version of a content hash, of whichever record it is. One that can be
-// read, though it or one before it is broken, is [Version.Unverified]; one that is known to have
-// been there and can't be read is a [*BrokenError]. It may have to read all records of the store: what
+// GetByHash returns the version of a content hash, of whichever record it is. One that can be read,
+// though it or one before it is broken, is [Version.Unverified]; one that is known to have been
+// there and can't be read is a [*BrokenError]. It may have to read all records of the store: what
 // keeps one from being read is the error if no other has that version.
 func (l *Ledger) GetByHash(ctx context.Context, hash string) (*Version, error) {
 	if err := l.called(ctx, "GetByHash"); err != nil {
@@ -39,8 +39,9 @@ func (l *Ledger) GetByHash(ctx context.Context, hash string) (*Version, error) {
 }
 
 // Ancestors returns the versions that the one of a content hash has gone on from, nearest first:
-// its parent, the other parent of a merge, and so on, of whichever records they are. It ends
-// where a parent is not in the store. If it may be in a record that can't be read the error is that of it.
+// its parent, the other parent of a merge, and so on, of whichever records they are. It ends where
+// a parent is not in the store. If it may be in a record that can't be read the error is that of
+// it.
 func (l *Ledger) Ancestors(ctx context.Context, hash string) ([]Version, error) {
 	if err := l.called(ctx, "Ancestors"); err != nil {
 		return nil, err
@@ -67,19 +68,21 @@ func (l *Ledger) Ancestors(ctx context.Context, hash string) ([]Version, error) 
 // Merge adds to record a a version that is merged of its last one and that of b, over their nearest
 // common ancestor, as [Merge] says: with both as parents. With [Manual], conflicts are a
 // [*MergeError] and nothing is written. If b's last version is a's, or an ancestor of it, there is
-// nothing to merge: a's last version is returned, and none is added; unless a is the record of a run that has taken over
-// from b, and has not heard yet what b tells.
+// nothing to merge: a's last version is returned, and none is added; unless a is the record of a
+// run that has taken over from b, and has not heard yet what b tells.
 //
-// Two records of one run may tell of different positions of its log. Whatever the run has told up to the
-// earlier one they have in common, and which resume points it has left behind since the later one knows. As with
-// [Merge], which of the two is merged into which does not matter, if the strategy is exchanged as well.
+// Two records of one run may tell of different positions of its log. Whatever the run has told up
+// to the earlier one they have in common, and which resume points it has left behind since the
+// later one knows. As with [Merge], which of the two is merged into which does not matter, if the
+// strategy is exchanged as well.
 //
-// A record of another run than that of the common ancestor, as of one that has taken the work over or of a fork, never knew
-// what that one tells: what it lacks of it it has not taken away, but for what a merge has brought it before. The merged
-// record is of a's run, with which it goes on.
+// A record of another run than that of the common ancestor, as of one that has taken the work over
+// or of a fork, never knew what that one tells: what it lacks of it it has not taken away, but for
+// what a merge has brought it before. The merged record is of a's run, with which it goes on.
 //
-// Questions and resume points that the common ancestor tells as settled stay as they were, whatever the record of the same run
-// has made of them since and whoever merges; unless it has heard more of the run's log, which told of them.
+// Questions and resume points that the common ancestor tells as settled stay as they were, whatever
+// the record of the same run has made of them since and whoever merges; unless it has heard more of
+// the run's log, which told of them.
 //
 // What has a gate in a, the author may bring in from b only if he could pass the gate himself, or b
 // names somebody who could: an approval, an answer, an override; else it is ErrAuthority.
@@ -137,8 +140,8 @@ type walker struct {
 
 func (l *Ledger) walk() *walker { return &walker{l: l, chains: map[string]*chain{}} }
 
-// find is the version of a content hash, nil if there is none. It is an error if the version may be in a record that
-// can't be read.
+// find is the version of a content hash, nil if there is none. It is an error if the version may be
+// in a record that can't be read.
 func (w *walker) find(ctx context.Context, hash string) (*Version, error) {
 	for {
 		if v, _ := w.version(hash); v != nil {
@@ -153,8 +156,8 @@ func (w *walker) find(ctx context.Context, hash string) (*Version, error) {
 	}
 }
 
-// version is the version of a content hash, nil if there is none, and the chain that has it. One that was copied into other
-// records is unverified there.
+// version is the version of a content hash, nil if there is none, and the chain that has it. One
+// that was copied into other records is unverified there.
 func (w *walker) version(hash string) (*Version, *chain) {
 	var v *Version
 	var in *chain
@@ -192,7 +195,8 @@ func (w *walker) scan(ctx context.Context) error {
 	return nil
 }
 
-// cantBeRead reports whether err is that of a record that is damaged, or that this program or these keys can't read.
+// cantBeRead reports whether err is that of a record that is damaged, or that this program or these
+// keys can't read.
 func cantBeRead(err error) bool {
 	return errors.Is(err, checkpoint.ErrCorrupt) || errors.Is(err, checkpoint.ErrVersion) ||
 		errors.Is(err, checkpoint.ErrKey) || errors.Is(err, checkpoint.ErrPlaintext)
@@ -226,9 +230,9 @@ func (w *walker) ancestors(ctx context.Context, v *Version) ([]ancestor, error) 
 	return all, nil
 }
 
-// common is the nearest version that two have in common, nil if there is none: one of the two, if it is an ancestor of the
-// other, and none that another one has heard. Of several that are as near, the one of the smallest hash counts, whichever of
-// the two is asked about first.
+// common is the nearest version that two have in common, nil if there is none: one of the two, if
+// it is an ancestor of the other, and none that another one has heard. Of several that are as near,
+// the one of the smallest hash counts, whichever of the two is asked about first.
 func (w *walker) common(ctx context.Context, a, b *Version) (*Version, error) {
 	of, err := w.ancestors(ctx, a)
 	if err != nil {

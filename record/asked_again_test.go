@@ -7,8 +7,8 @@ import (
 	"github.com/pawlgo/pawl/record"
 )
 
-// A question whose time was over before there was a record of it is asked again for a moment to come, and not for one that is past
-// as well.
+// A question whose time was over before there was a record of it is asked again for a moment to
+// come, and not for one that is past as well.
 func TestAQuestionThatCameTooLateIsAskedAgain(t *testing.T) {
 	b := newBook(t)
 	b.create(t, asks("r", record.ResumePoint{OnTimeout: record.TimeoutRetry}, 1000))

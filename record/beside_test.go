@@ -12,7 +12,8 @@ import (
 	"github.com/pawlgo/pawl/record"
 )
 
-// A crowded is a store in which something happens before the first lease is given, and that counts what is read.
+// A crowded is a store in which something happens before the first lease is given, and that counts
+// what is read.
 type crowded struct {
 	*memory.Store
 	meanwhile func()
@@ -37,8 +38,8 @@ func (s *crowded) Read(ctx context.Context, run string, from, to uint64) iter.Se
 	}
 }
 
-// Who comes second reads what the first one has added, and not all of the record again; and if there is another record by
-// then, or none, he is told of that.
+// Who comes second reads what the first one has added, and not all of the record again; and if
+// there is another record by then, or none, he is told of that.
 func TestBesideAnotherWriter(t *testing.T) {
 	const versions, preamble = 20, 2
 	for name, c := range map[string]struct {
@@ -91,7 +92,8 @@ func (s *cutOff) Append(ctx context.Context, l checkpoint.Lease, after checkpoin
 	return s.Store.Append(ctx, l, after, entries)
 }
 
-// A context that ends behind an append keeps no lease: what was written is, and the next writer need not wait.
+// A context that ends behind an append keeps no lease: what was written is, and the next writer
+// need not wait.
 func TestContextThatEndsBehindAnAppend(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	store := &cutOff{newStore(), cancel}

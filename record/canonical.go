@@ -177,8 +177,9 @@ func settled(data json.RawMessage) json.RawMessage {
 	return canonical
 }
 
-// exactly returns JSON that has a canonical form: that has numbers of IEEE 754 only, so what has more digits becomes a
-// string. Of a member that is there twice the last one counts, and half a character becomes U+FFFD, as for package json.
+// exactly returns JSON that has a canonical form: that has numbers of IEEE 754 only, so what has
+// more digits becomes a string. Of a member that is there twice the last one counts, and half a
+// character becomes U+FFFD, as for package json.
 func exactly(data json.RawMessage) json.RawMessage {
 	if _, err := jcs.Transform(data); err == nil && inexact(data) == "" {
 		return data
@@ -241,8 +242,9 @@ func exact(number string) bool {
 	return digits == shown && power == by
 }
 
-// decimal is what equal decimal numbers have in common, the sign apart: their digits without the zeros
-// at both ends, and the power of ten behind the last one. It takes no longer than it takes to read.
+// decimal is what equal decimal numbers have in common, the sign apart: their digits without the
+// zeros at both ends, and the power of ten behind the last one. It takes no longer than it takes to
+// read.
 func decimal(number string) (digits string, power int) {
 	mantissa, exponent, _ := strings.Cut(strings.ToLower(strings.TrimPrefix(number, "-")), "e")
 	power, err := strconv.Atoi(cmp.Or(exponent, "0"))

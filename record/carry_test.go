@@ -168,8 +168,8 @@ func TestUpdateSpeaksForItsAuthor(t *testing.T) {
 	same(t, "by a person", ids(slices.Clone(mended.Record.Learnings), func(l record.Learning) string { return l.LearnedBy.ID }), []string{"ann", "bot", "bob"})
 }
 
-// A question that needs a person, and was to wait for ever, has not expired: a record that says so is brought in by one who may
-// answer it, or by nobody.
+// A question that needs a person, and was to wait for ever, has not expired: a record that says so
+// is brought in by one who may answer it, or by nobody.
 func TestNobodyBringsInAnExpiryThatNeverWas(t *testing.T) {
 	b := branches(t, gated("o"))
 	v, err := b.Get(t.Context(), "a")

@@ -122,8 +122,8 @@ func (l *Ledger) load(ctx context.Context, id string) (*chain, error) {
 	return c, nil
 }
 
-// loadMore loads what somebody has added to a record since it was loaded; or all of it, if that does not follow: under its
-// id there may be another one by now.
+// loadMore loads what somebody has added to a record since it was loaded; or all of it, if that
+// does not follow: under its id there may be another one by now.
 func (l *Ledger) loadMore(ctx context.Context, c *chain) (*chain, error) {
 	had := c.head
 	if err := l.extend(ctx, c); err == nil && (c.head == had || c.head.Seq > had.Seq) && c.broken == nil {

@@ -12,9 +12,10 @@ import (
 	"github.com/pawlgo/pawl/dag"
 )
 
-// Check returns an [*InvalidError] with all that is wrong with the record at once: words that
-// the schema does not have, ids that are missing or there twice, numbers that can't be held, texts
-// that are no UTF-8, and approvals and answers by somebody who could not give them. Whether the hash fits [Decode] says.
+// Check returns an [*InvalidError] with all that is wrong with the record at once: words that the
+// schema does not have, ids that are missing or there twice, numbers that can't be held, texts that
+// are no UTF-8, and approvals and answers by somebody who could not give them. Whether the hash
+// fits [Decode] says.
 func (r *Record) Check() error {
 	if r == nil { // as that of a Version that can't be read
 		return r.invalid("it is nil")

@@ -10,16 +10,17 @@ import (
 	"github.com/pawlgo/pawl/dag"
 )
 
-// What a record costs is in proportion to what it tells: of fifty times as many effects and learnings to read, and to put in order
-// to be merged, each takes some twice as long, and not the forty times that looking it up among the others would.
+// What a record costs is in proportion to what it tells: of fifty times as many effects and
+// learnings to read, and to put in order to be merged, each takes some twice as long, and not the
+// forty times that looking it up among the others would.
 func TestCostOfManyItems(t *testing.T) { costs(t, timeOfItems, 1_000, 50_000, 16) }
 
-// So it is with the words and the questions of records that are merged: of twenty times as many each takes hardly longer, and not
-// ten times as long.
+// So it is with the words and the questions of records that are merged: of twenty times as many
+// each takes hardly longer, and not ten times as long.
 func TestCostOfAMerge(t *testing.T) { costs(t, timeOfAMerge, 500, 10_000, 6) }
 
-// costs expects that many items take less than most times as long as if they came few at a time. Both are about as long at work, so
-// that a machine which has other work takes its time from both.
+// costs expects that many items take less than most times as long as if they came few at a time.
+// Both are about as long at work, so that a machine which has other work takes its time from both.
 func costs(t *testing.T, took func(*testing.T, int) time.Duration, few, many int, most float64) {
 	t.Helper()
 	apart, together, ratio := time.Hour, time.Hour, 0.0
@@ -60,8 +61,8 @@ func timeOfItems(t *testing.T, many int) time.Duration {
 	return time.Since(begun)
 }
 
-// timeOfAMerge is how long it takes a record of so many tags, criteria and answered questions to become what the log tells now, which
-// has as many others.
+// timeOfAMerge is how long it takes a record of so many tags, criteria and answered questions to
+// become what the log tells now, which has as many others.
 func timeOfAMerge(t *testing.T, many int) time.Duration {
 	t.Helper()
 	telling := func(name string) *Record {

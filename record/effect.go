@@ -21,8 +21,9 @@ type effect struct {
 // An effectKey tells the effects apart that may be under way at a time.
 type effectKey struct{ path, key string }
 
-// begun hears that an effect begins. One that begins again before it was known to have ended
-// has the key that it had, and so has one that has not happened, unless the run, or its visit, has others now.
+// begun hears that an effect begins. One that begins again before it was known to have ended has
+// the key that it had, and so has one that has not happened, unless the run, or its visit, has
+// others now.
 func (l *log) begun(e *checkpoint.Entry, at place) error {
 	x := l.effect[effectKey{e.Path, e.ID}]
 	if x == nil || x.turn != l.turn || x.end != nil && x.id != l.idOf(e) {
@@ -32,8 +33,8 @@ func (l *log) begun(e *checkpoint.Entry, at place) error {
 	return json.Unmarshal(e.Data, &x.BegunEffect)
 }
 
-// ended hears how an effect ended; of what it began with the log may have lost the entry. If it was in doubt, and somebody was
-// asked, that is the answer.
+// ended hears how an effect ended; of what it began with the log may have lost the entry. If it was
+// in doubt, and somebody was asked, that is the answer.
 func (l *log) ended(e *checkpoint.Entry, at place) error {
 	x := l.effect[effectKey{e.Path, e.ID}]
 	if x == nil {
@@ -96,7 +97,8 @@ func (x *effect) tool() ToolEffect {
 	return e
 }
 
-// taken reports whether a fork has taken what the effect returned elsewhere: the other side has never had its key.
+// taken reports whether a fork has taken what the effect returned elsewhere: the other side has
+// never had its key.
 func (x *effect) taken() bool { return x.end != nil && x.end.Reused != "" }
 
 // object is JSON as an object, which inputs and outputs have to be: what is none becomes its

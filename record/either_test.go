@@ -9,8 +9,9 @@ import (
 	"github.com/pawlgo/pawl/record"
 )
 
-// eitherWay merges two records of a book into each other, each into the other in a book of its own, and returns what comes
-// of it, which has to be the same if the strategy is exchanged as well: nil if it is a conflict.
+// eitherWay merges two records of a book into each other, each into the other in a book of its own,
+// and returns what comes of it, which has to be the same if the strategy is exchanged as well: nil
+// if it is a conflict.
 func eitherWay(t *testing.T, build func() *book, a, b string, s record.Strategy) *record.Record {
 	t.Helper()
 	merge := func(into, of string, s record.Strategy) *record.Record {
@@ -47,8 +48,9 @@ func toldAt(seq uint64, way string) *record.Record {
 	return r
 }
 
-// Of two records that have heard the same of a run, what people decided in one of them contradicts nothing in the
-// other, whenever that was and whatever the run has decided since; which is merged into which does not matter.
+// Of two records that have heard the same of a run, what people decided in one of them contradicts
+// nothing in the other, whenever that was and whatever the run has decided since; which is merged
+// into which does not matter.
 func TestPeopleAreHeardInAMergeAtOnePosition(t *testing.T) {
 	for before := range 3 {
 		contest := func() *book {
@@ -75,8 +77,9 @@ func TestPeopleAreHeardInAMergeAtOnePosition(t *testing.T) {
 	}
 }
 
-// Two records that know nothing of each other stand at one position of a run, and somebody wrote another goal and a
-// learning into one before it was kept: the learning is kept, the goals contradict each other.
+// Two records that know nothing of each other stand at one position of a run, and somebody wrote
+// another goal and a learning into one before it was kept: the learning is kept, the goals
+// contradict each other.
 func TestMergeAtOnePositionOfWhatWasWrittenIn(t *testing.T) {
 	strangers := func() *book {
 		b := newBook(t)
@@ -94,8 +97,8 @@ func TestMergeAtOnePositionOfWhatWasWrittenIn(t *testing.T) {
 	}
 }
 
-// A record that was merged into another one catches up with what came of it, also where they stand at one position: it says what
-// that says, down to the order of tags.
+// A record that was merged into another one catches up with what came of it, also where they stand
+// at one position: it says what that says, down to the order of tags.
 func TestCatchingUpAtOnePosition(t *testing.T) {
 	merged := func() *book {
 		b := newBook(t)
@@ -118,8 +121,9 @@ func TestCatchingUpAtOnePosition(t *testing.T) {
 	}
 }
 
-// Whatever the order in which two records go on with a run, are changed and merged: of the last merge the same comes
-// whichever is merged into the other. As many orders are tried as of TestRandomAdvancesAndMerges.
+// Whatever the order in which two records go on with a run, are changed and merged: of the last
+// merge the same comes whichever is merged into the other. As many orders are tried as of
+// TestRandomAdvancesAndMerges.
 func TestRandomMergesEitherWay(t *testing.T) {
 	t.Parallel()
 	for seed := range randomOrders(t) {

@@ -19,7 +19,8 @@ var (
 	ErrConflict = checkpoint.ErrConflict
 	// ErrAuthority: whoever did this may not. See [RefusedError].
 	ErrAuthority = errors.New("record: not authorized")
-	// ErrSettled: it was answered, approved, denied or decided before, and stays so. See [RefusedError].
+	// ErrSettled: it was answered, approved, denied or decided before, and stays so. See
+	// [RefusedError].
 	ErrSettled = errors.New("record: settled before")
 	// ErrBlocked: a question is open that has to be answered or skipped before. See [RefusedError].
 	ErrBlocked = errors.New("record: a question is open")

@@ -46,11 +46,12 @@ type Options struct {
 }
 
 // From makes the record of a run as it stands, live or at rest, and runs nothing. It is a reading
-// of the log: equal logs and options give equal records, but that a run somebody is at work on has no point to go on from, and the advice about
-// its effects in doubt says so. What was voided, or abandoned when the
-// run was rewound, does not count, unless the run goes on from a checkpoint at which it did; but an
-// effect has happened even if what it was done for was abandoned, so it stays, marked as that. Of a log that was trimmed or is a fork's the record tells
-// what is still there ([Source]). It has at most 1000 actions, the last ones.
+// of the log: equal logs and options give equal records, but that a run somebody is at work on has
+// no point to go on from, and the advice about its effects in doubt says so. What was voided, or
+// abandoned when the run was rewound, does not count, unless the run goes on from a checkpoint at
+// which it did; but an effect has happened even if what it was done for was abandoned, so it stays,
+// marked as that. Of a log that was trimmed or is a fork's the record tells what is still there
+// ([Source]). It has at most 1000 actions, the last ones.
 //
 // The record is sealed, and kept nowhere: see [Ledger.Create]. The errors are those of Open and of
 // the store, [*ArgumentError] and [*InvalidError].
@@ -73,7 +74,8 @@ func From(ctx context.Context, d Runs, run string, o Options) (*Record, error) {
 	return r, nil
 }
 
-// readStill opens a run and reads its log up to there; again if it was trimmed, or deleted and begun anew, before it was read.
+// readStill opens a run and reads its log up to there; again if it was trimmed, or deleted and
+// begun anew, before it was read.
 func readStill(ctx context.Context, d Runs, run string) (*dispatcher.Opened, checkpoint.Info, *log, error) {
 	for {
 		opened, info, err := still(ctx, d, run)

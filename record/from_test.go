@@ -219,7 +219,8 @@ func TestRecordOfAnEffectInDoubt(t *testing.T) {
 		[]any{"completed", "done", 0, 0, 1})
 }
 
-// What a person has said of an effect in doubt is the answer to the question that asked for it, whichever way it was said.
+// What a person has said of an effect in doubt is the answer to the question that asked for it,
+// whichever way it was said.
 func TestRecordOfADoubtThatAsked(t *testing.T) {
 	for name, c := range map[string]struct {
 		say    dispatcher.Resolution
@@ -275,7 +276,8 @@ func TestRecordOfAQuestionThatEnds(t *testing.T) {
 	same(t, "skipped", []any{q.Status, q.AnsweredBy}, []any{"skipped", ann})
 }
 
-// An effect whose output a fork has taken from its origin was never done under the key that it has in the fork, so it is not replayable there.
+// An effect whose output a fork has taken from its origin was never done under the key that it has
+// in the fork, so it is not replayable there.
 func TestRecordOfAnEffectThatAForkHasTaken(t *testing.T) {
 	d := inquire(t, newStore(), []string{"a", "pay"}, nothing, func(ctx context.Context, q *Inquiry) error {
 		_, err := dag.Effect(ctx, "charge", 1, func(context.Context, int) (int, error) { return 1, nil }, dag.Replayable)
@@ -305,8 +307,8 @@ func TestRecordOfAQuestionWithOptions(t *testing.T) {
 	same(t, "it", q.Options, []string{"none", "1", `{"id":"all"}`})
 }
 
-// A question of a node's own is no wait of package continuation, whatever number it has as continuation: it says what it says, and who
-// may answer it.
+// A question of a node's own is no wait of package continuation, whatever number it has as
+// continuation: it says what it says, and who may answer it.
 func TestRecordOfAQuestionLikeAWait(t *testing.T) {
 	for _, member := range []string{`"continuation":1`, `"continuation":2,"of":"the story"`, `"continuation":1,"of":[{"page":3}]`} {
 		d := inquire(t, newStore(), []string{"ask"}, func(ctx context.Context, _ *Inquiry) error {
@@ -463,8 +465,8 @@ func TestRecordOfLargeNumbers(t *testing.T) {
 	same(t, "effect", []any{string(e.Inputs), string(e.Outputs)}, []any{`{"value":"12345678901234567891"}`, `{"value":0.1}`})
 }
 
-// What of an effect has no canonical form is told all the same: of a member that is there twice the last one, and of half a
-// character that there is one.
+// What of an effect has no canonical form is told all the same: of a member that is there twice the
+// last one, and of half a character that there is one.
 func TestRecordOfJSONWithoutACanonicalForm(t *testing.T) {
 	d := inquire(t, newStore(), []string{"pay"}, func(ctx context.Context, q *Inquiry) error {
 		_, err := dag.Effect(ctx, "n", json.RawMessage(`{"a":1,"a":2}`), func(context.Context, json.RawMessage) (json.RawMessage, error) {
@@ -510,7 +512,8 @@ func TestRecordOfATrimmedRunAndAFork(t *testing.T) {
 	same(t, "trimmed", []any{learned(r), r.Source.First > 1, last.IdempotencyKey}, []any{[]string{"b"}, true, keys[len(keys)-1]})
 }
 
-// When a run has begun is not known once its beginning was trimmed, and a record that goes on with it keeps what it was told.
+// When a run has begun is not known once its beginning was trimmed, and a record that goes on with
+// it keeps what it was told.
 func TestRecordOfWhenATrimmedRunBegan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBook(t)
@@ -576,8 +579,9 @@ func TestRecordOfADoubtOfAnEarlierTurn(t *testing.T) {
 	same(t, "statuses", ids(all, func(e record.ToolEffect) string { return string(e.Status) }), []string{string(record.EffectInDoubt), string(record.EffectDone)})
 }
 
-// What a run at rest is told to be does not depend on who has its lease for a moment: neither who has come to rest with it, and tells that
-// (dispatcher.Hooks.OnEnd), nor who only says something of it. So no approval is lost to that.
+// What a run at rest is told to be does not depend on who has its lease for a moment: neither who
+// has come to rest with it, and tells that (dispatcher.Hooks.OnEnd), nor who only says something of
+// it. So no approval is lost to that.
 func TestALeaseSaysNothingOfARunAtRest(t *testing.T) {
 	store := newStore()
 	var d *dispatcher.Dispatcher[Inquiry]

@@ -25,9 +25,10 @@ type Work struct {
 
 // HandOver says how to go on from a resume point of a record, if that was approved and no question
 // blocks it: else a [*RefusedError] that wraps ErrNotApproved, ErrBlocked or ErrNotFound. The
-// record has to be sealed, and is verified: [*InvalidError], also if a point that needs a person was
-// approved by another, or by nobody. Authors are not authenticated: whoever writes the record can
-// name whom he likes, so take records from where you trust the program. HandOver writes nothing.
+// record has to be sealed, and is verified: [*InvalidError], also if a point that needs a person
+// was approved by another, or by nobody. Authors are not authenticated: whoever writes the record
+// can name whom he likes, so take records from where you trust the program. HandOver writes
+// nothing.
 //
 //	work, err := record.HandOver(version.Record, point, time.Now())
 //	res, err := other.Start(ctx, "inquiry-43", begin(work), dispatcher.Labels(work.Labels()))
@@ -99,19 +100,20 @@ func (w *Work) Labels() map[string]string {
 	return map[string]string{ParentLabel: w.Record.ContentHash}
 }
 
-// Advance adds a version for a run that has gone on: fresh is what [From] tells of it now. What
-// the ledger's people have decided stays, however often the run goes on, and wins where the two
+// Advance adds a version for a run that has gone on: fresh is what [From] tells of it now. What the
+// ledger's people have decided stays, however often the run goes on, and wins where the two
 // contradict each other; but how a question ended, the log knows. Resume points from which the run
-// has gone on are gone. Of what was trimmed from the log since, it keeps when the run began, what nodes
-// have said, and how questions ended: all that had been told of it, also what the run has gone back behind. As
-// with From, the last 1000 actions are told. Of the same position of the log, or an earlier one, it adds nothing. An
-// [*ArgumentError] if fresh is of another run than the record. That it is what From has made, the
-// caller vouches for; all the same a point that needs somebody else is not approved by it:
-// ErrAuthority. Behind a [Ledger.Merge], or in a record that goes on from a version of another one, it
-// may have to read all records of the store: what people had decided there is known from that one. If it
-// is not in the store, all that the first version says counts as the log's. What the log said against
-// people's word a record does not keep: who goes back to what it had said before has decided nothing, and
-// what a [PreferB] puts back of it in their place counts as theirs.
+// has gone on are gone. Of what was trimmed from the log since, it keeps when the run began, what
+// nodes have said, and how questions ended: all that had been told of it, also what the run has
+// gone back behind. As with From, the last 1000 actions are told. Of the same position of the log,
+// or an earlier one, it adds nothing. An [*ArgumentError] if fresh is of another run than the
+// record. That it is what From has made, the caller vouches for; all the same a point that needs
+// somebody else is not approved by it: ErrAuthority. Behind a [Ledger.Merge], or in a record that
+// goes on from a version of another one, it may have to read all records of the store: what people
+// had decided there is known from that one. If it is not in the store, all that the first version
+// says counts as the log's. What the log said against people's word a record does not keep: who
+// goes back to what it had said before has decided nothing, and what a [PreferB] puts back of it in
+// their place counts as theirs.
 func (l *Ledger) Advance(ctx context.Context, id string, fresh *Record, by Author) (*Version, error) {
 	if err := l.needs(ctx, "Advance", by); err != nil {
 		return nil, err

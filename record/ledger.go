@@ -41,8 +41,8 @@ type LedgerOptions struct {
 }
 
 // NewLedger returns a ledger over a store, which may have the logs of runs as well: a ledger's are
-// completed runs of a graph named pawl.record, so nobody recovers or resumes them. Their ids begin with pawl.record/, and
-// a Dispatcher refuses these.
+// completed runs of a graph named pawl.record, so nobody recovers or resumes them. Their ids begin
+// with pawl.record/, and a Dispatcher refuses these.
 func NewLedger(store checkpoint.Store, o LedgerOptions) (*Ledger, error) {
 	o.Overridden = cmp.Or(o.Overridden, dag.Accepted)
 	switch {
@@ -239,8 +239,8 @@ type Verdict struct {
 // Nobody signs a record: what a chain can't show without such a root is that it is the one that
 // others have seen.
 //
-// A version that this program can't read is no broken one: as of a record that a later program has written, the error is
-// checkpoint.ErrVersion.
+// A version that this program can't read is no broken one: as of a record that a later program has
+// written, the error is checkpoint.ErrVersion.
 func (l *Ledger) Verify(ctx context.Context, id string, trusted ...Root) (Verdict, error) {
 	if err := l.called(ctx, "Verify"); err != nil {
 		return Verdict{}, err

@@ -33,7 +33,8 @@ type log struct {
 	effect    map[effectKey]*effect // the last one that was not abandoned
 }
 
-// keys are what machines say of idempotency keys. Package dispatcher writes them; they are read leniently.
+// keys are what machines say of idempotency keys. Package dispatcher writes them; they are read
+// leniently.
 type keys struct {
 	Generation int            // how often the run was rewound
 	Vacated    map[string]int // how often migrations have taken a node's name from it
@@ -224,8 +225,9 @@ func (l *log) settle() {
 	l.questions = slices.DeleteFunc(l.questions, func(q asked) bool { return q.gone() })
 }
 
-// rewound drops what was abandoned, and has count again what an earlier entry took back that did count at the checkpoint. A
-// question that was open there is asked anew, and so is every other one of a visit that begins anew.
+// rewound drops what was abandoned, and has count again what an earlier entry took back that did
+// count at the checkpoint. A question that was open there is asked anew, and so is every other one
+// of a visit that begins anew.
 func (l *log) rewound(e *checkpoint.Entry) error {
 	var d checkpoint.Rewinding
 	if err := json.Unmarshal(e.Data, &d); err != nil {
@@ -251,8 +253,9 @@ func (l *log) rewound(e *checkpoint.Entry) error {
 	return nil
 }
 
-// stays tells which answered questions a run that goes back does not ask anew: those of visits that have ended since, or hold a
-// frame that goes on, or are no more, and those about effects that have begun.
+// stays tells which answered questions a run that goes back does not ask anew: those of visits that
+// have ended since, or hold a frame that goes on, or are no more, and those about effects that have
+// begun.
 func (l *log) stays() func(*asked) bool {
 	since := map[string]uint64{} // by paths, the last entry of an end or a frame
 	for i := range l.steps {

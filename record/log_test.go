@@ -9,8 +9,8 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// An effect that begins behind a rewind is another one than that of its key before, whether that one
-// had ended or was left behind in doubt.
+// An effect that begins behind a rewind is another one than that of its key before, whether that
+// one had ended or was left behind in doubt.
 func TestEffectsBehindARewind(t *testing.T) {
 	l := &log{run: "r", turn: 1, effect: map[effectKey]*effect{}}
 	rewinding, err := json.Marshal(checkpoint.Rewinding{To: 4, Turn: 1, Machine: json.RawMessage(`{"Generation":1}`)})
@@ -42,8 +42,9 @@ func TestEffectsBehindARewind(t *testing.T) {
 	}
 }
 
-// Behind a rewind an approval stays of a visit that holds a frame at the checkpoint, and not of one that held one before it was
-// approved, or comes to hold one later; and so does what was said of a doubt, though its visit begins anew.
+// Behind a rewind an approval stays of a visit that holds a frame at the checkpoint, and not of one
+// that held one before it was approved, or comes to hold one later; and so does what was said of a
+// doubt, though its visit begins anew.
 func TestApprovalsBehindARewind(t *testing.T) {
 	l := &log{run: "r", turn: 1, effect: map[effectKey]*effect{}}
 	for i, e := range []checkpoint.Entry{

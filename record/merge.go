@@ -244,8 +244,8 @@ func order[T item](base []T, others ...[]T) []string {
 	return ids
 }
 
-// decisionOver is decision of two that have gone on from one of base: who has got no more than variants since
-// has decided nothing.
+// decisionOver is decision of two that have gone on from one of base: who has got no more than
+// variants since has decided nothing.
 func decisionOver(base []Decision) settling[Decision] {
 	before := index(base)
 	return func(a, b Decision) (Decision, bool) {
@@ -302,8 +302,8 @@ func (d *Decision) vary(more []Variant) {
 	d.Variants = slices.DeleteFunc(all, func(v Variant) bool { return say(v) == say(d.variant()) })
 }
 
-// effects merges effects: none is dropped, and what is known of one beats that it is in doubt, unless
-// it was not done and has begun again.
+// effects merges effects: none is dropped, and what is known of one beats that it is in doubt,
+// unless it was not done and has begun again.
 func (m *merger) effects(base, a, b []ToolEffect) []ToolEffect {
 	out := []ToolEffect{}
 	var others []ToolEffect
@@ -329,8 +329,9 @@ func (m *merger) effects(base, a, b []ToolEffect) []ToolEffect {
 	return append(out, others...)
 }
 
-// toldOf settles what is told of an effect of which two records tell otherwise: the one that has changed
-// is right, unless it takes back that the effect has happened; then the one that knows more.
+// toldOf settles what is told of an effect of which two records tell otherwise: the one that has
+// changed is right, unless it takes back that the effect has happened; then the one that knows
+// more.
 func toldOf(was, x, y *ToolEffect) (*ToolEffect, bool) {
 	happened := func(e *ToolEffect) bool { return e.Status != EffectNotDone && e.Status != EffectInDoubt }
 	switch {

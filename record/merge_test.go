@@ -141,8 +141,8 @@ func TestLife16MergeWithAnAncestorAndAStranger(t *testing.T) {
 	}
 }
 
-// What was merged long ago, by way of another record, is there, also if the two have something in common that is nearer: steps
-// counted once more, and what was taken away came back.
+// What was merged long ago, by way of another record, is there, also if the two have something in
+// common that is nearer: steps counted once more, and what was taken away came back.
 func TestMergeWithAnAncestorThatIsFarAway(t *testing.T) {
 	for _, s := range strategies {
 		b := branches(t, draft("o"))
@@ -172,8 +172,8 @@ func TestMergeWithAnAncestorThatIsFarAway(t *testing.T) {
 	}
 }
 
-// Of two ancestors that are as near, the one of the smallest hash counts, whichever of the two records
-// is merged into the other.
+// Of two ancestors that are as near, the one of the smallest hash counts, whichever of the two
+// records is merged into the other.
 func TestOfTwoAncestorsTheSmallerHashCounts(t *testing.T) {
 	merged := func(into, from string) (goal, want string) {
 		b := branches(t, draft("o")) // a walks
@@ -274,7 +274,8 @@ func TestDiffTellsWhatChanged(t *testing.T) {
 	}
 }
 
-// some makes a record of a few items, of which another may have the same. draw draws numbers below n.
+// some makes a record of a few items, of which another may have the same. draw draws numbers below
+// n.
 func some(draw func(n int) int) *record.Record {
 	x := &record.Record{ID: "r", Version: record.SchemaVersion, CreatedBy: bot, LastModifiedBy: bot}
 	word := func(words ...string) string { return words[draw(len(words))] }
@@ -522,7 +523,8 @@ func TestMergeOfTwoRuns(t *testing.T) {
 	}
 }
 
-// An effect that two tell otherwise is kept once under an id of its own, however often they are merged.
+// An effect that two tell otherwise is kept once under an id of its own, however often they are
+// merged.
 func TestMergeKeepsTheOtherEffectOnce(t *testing.T) {
 	of := func(output string) *record.Record {
 		r := draft("r")

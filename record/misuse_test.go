@@ -63,8 +63,8 @@ func TestRecordThatIsNil(t *testing.T) {
 	}
 }
 
-// No run stands where the log of a record belongs: a dispatcher refuses its id, and changes nothing, whether the
-// record is there or not.
+// No run stands where the log of a record belongs: a dispatcher refuses its id, and changes
+// nothing, whether the record is there or not.
 func TestRunsStandInNoPlaceOfARecord(t *testing.T) {
 	ctx := t.Context()
 	b := newBook(t)

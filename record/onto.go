@@ -21,8 +21,9 @@ func (w *walker) sides(ctx context.Context, base, a, b *Version) (from, left, ri
 	return from, left, right.follows(from, left), nil
 }
 
-// home is a version for a merge over base, from which it goes on. What is told of another run than base's, and has not
-// heard what base tells, has taken nothing of it away; and nobody takes away what is settled.
+// home is a version for a merge over base, from which it goes on. What is told of another run than
+// base's, and has not heard what base tells, has taken nothing of it away; and nobody takes away
+// what is settled.
 func (w *walker) home(ctx context.Context, base, v *Version) (*Version, error) {
 	if heard, err := w.knows(ctx, v, base); err != nil {
 		return nil, err
@@ -46,8 +47,8 @@ func (w *walker) home(ctx context.Context, base, v *Version) (*Version, error) {
 	return &out, nil
 }
 
-// part is what there is of all among known: the newest of these versions, or, if there are several that have not heard of each
-// other, what they come to together.
+// part is what there is of all among known: the newest of these versions, or, if there are several
+// that have not heard of each other, what they come to together.
 func (w *walker) part(ctx context.Context, known, all []*Version) (*Record, error) {
 	both := slices.DeleteFunc(all, func(x *Version) bool { return !among(known, x) })
 	inner := map[string]bool{} // what another of them has heard
@@ -79,7 +80,8 @@ func (w *walker) part(ctx context.Context, known, all []*Version) (*Record, erro
 	return newest.Record, nil
 }
 
-// knows reports whether a version has heard all that base tells, from which it goes on. It has, if it is of the same run.
+// knows reports whether a version has heard all that base tells, from which it goes on. It has, if
+// it is of the same run.
 func (w *walker) knows(ctx context.Context, v, base *Version) (bool, error) {
 	if base == nil || !v.Record.ofAnother(base.Record) {
 		return true, nil
@@ -92,8 +94,9 @@ func among(all []*Version, v *Version) bool {
 	return slices.ContainsFunc(all, func(x *Version) bool { return x.Record.ContentHash == v.Record.ContentHash })
 }
 
-// hearing are a version and all that it has heard, nearest first: a parent of the same record or run, and of a merge
-// both sides and what they have in common. What a record of another run begins with it has not.
+// hearing are a version and all that it has heard, nearest first: a parent of the same record or
+// run, and of a merge both sides and what they have in common. What a record of another run begins
+// with it has not.
 func (w *walker) hearing(ctx context.Context, v *Version) ([]*Version, error) {
 	all, seen := []*Version{v}, map[string]bool{v.Record.ContentHash: true}
 	for i := 0; i < len(all); i++ {
@@ -146,7 +149,8 @@ func (r *Record) ofAnother(than *Record) bool {
 	return r.Source != nil && (than.Source == nil || than.Source.Run != r.Source.Run)
 }
 
-// onto is a record with all that base tells and it does not, but for what it has taken away of the part that it has heard.
+// onto is a record with all that base tells and it does not, but for what it has taken away of the
+// part that it has heard.
 func (r *Record) onto(base, part *Record) *Record {
 	out := r.Clone()
 	s, was, known := &out.ExecutionSummary, &base.ExecutionSummary, &part.ExecutionSummary
@@ -173,8 +177,8 @@ func (r *Record) onto(base, part *Record) *Record {
 	return out
 }
 
-// ontoItems puts before a list what it lacks of base. Of the part that it has heard it gets what base has made of that since, where
-// it has changed nothing, or base has settled it.
+// ontoItems puts before a list what it lacks of base. Of the part that it has heard it gets what
+// base has made of that since, where it has changed nothing, or base has settled it.
 func ontoItems[T item](list, base, part []T, settled func(*T) bool) []T {
 	has, inBase, known := index(list), index(base), index(part)
 	var out []T
@@ -199,8 +203,8 @@ func ontoItems[T item](list, base, part []T, settled func(*T) bool) []T {
 	return out
 }
 
-// follows is a record that is to be merged into one of another run, over base, which is of one too: as of the run of that
-// one, which could not go on with its run else.
+// follows is a record that is to be merged into one of another run, over base, which is of one too:
+// as of the run of that one, which could not go on with its run else.
 func (r *Record) follows(base, other *Record) *Record {
 	if base == nil || base.Source == nil || other.Source == nil || !r.ofAnother(other) {
 		return r
@@ -213,8 +217,9 @@ func (r *Record) follows(base, other *Record) *Record {
 	return out
 }
 
-// settled is a version in which all that is settled in base stays as it is, whatever was made of it there: who may settle it
-// may not do so again. Only the log may, of what it has told, behind the position of base; and that of another run is its own.
+// settled is a version in which all that is settled in base stays as it is, whatever was made of it
+// there: who may settle it may not do so again. Only the log may, of what it has told, behind the
+// position of base; and that of another run is its own.
 func (w *walker) settled(ctx context.Context, base, v *Version) (*Version, error) {
 	if base == nil || v.Record.ofAnother(base.Record) {
 		return v, nil

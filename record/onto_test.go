@@ -20,8 +20,9 @@ func tells(r *record.Record) (all []string) {
 	return append(all, ids(r.ResumePoints, func(p record.ResumePoint) string { return "point " + string(p.ApprovalStatus) })...)
 }
 
-// Another run takes work over, and its record is merged home: what was told before is told still, whether or not anybody has
-// changed the record since, and again when both have gone on. Its run stays that of who handed over, with which it goes on.
+// Another run takes work over, and its record is merged home: what was told before is told still,
+// whether or not anybody has changed the record since, and again when both have gone on. Its run
+// stays that of who handed over, with which it goes on.
 func TestWorkThatWasTakenOverIsMergedHome(t *testing.T) {
 	for _, s := range strategies {
 		for _, changed := range []bool{false, true} {
@@ -77,7 +78,8 @@ func TestWorkThatWasTakenOverIsMergedHome(t *testing.T) {
 	}
 }
 
-// The record of a run that has taken work over knows what it was brought by a merge: what it takes away of that is gone.
+// The record of a run that has taken work over knows what it was brought by a merge: what it takes
+// away of that is gone.
 func TestWhatWasBroughtInCanBeTakenAway(t *testing.T) {
 	b := newBook(t)
 	first := toldAt(1, "left")
@@ -97,8 +99,8 @@ func TestWhatWasBroughtInCanBeTakenAway(t *testing.T) {
 	same(t, "taken away", append(tells(v.Record), v.Record.Source.Run), []string{"decision way", "r"})
 }
 
-// What a person has answered and denied, though anybody may, stays so whatever a record that goes on from there has made of it,
-// and whoever merges that.
+// What a person has answered and denied, though anybody may, stays so whatever a record that goes
+// on from there has made of it, and whoever merges that.
 func TestMergeLeavesWhatIsSettled(t *testing.T) {
 	for name, forge := range map[string]func(*record.Record){
 		"takes it away": func(r *record.Record) { r.QuestionsForUser, r.ResumePoints = nil, nil },
@@ -139,7 +141,8 @@ func TestMergeLeavesWhatIsSettled(t *testing.T) {
 	}
 }
 
-// taken is the record of a run that has taken work over from the version with the hash parent, if there is one.
+// taken is the record of a run that has taken work over from the version with the hash parent, if
+// there is one.
 func taken(id, parent string) *record.Record {
 	r := draft(id)
 	r.Decisions = nil
@@ -149,8 +152,8 @@ func taken(id, parent string) *record.Record {
 	return r
 }
 
-// Work is handed over, and handed over again, and merged home step by step: the records between have never known what the first
-// one tells, so they take nothing of it away.
+// Work is handed over, and handed over again, and merged home step by step: the records between
+// have never known what the first one tells, so they take nothing of it away.
 func TestWorkThatWasHandedOverTwiceIsMergedHome(t *testing.T) {
 	for _, s := range strategies {
 		b := newBook(t)
@@ -173,7 +176,8 @@ func TestWorkThatWasHandedOverTwiceIsMergedHome(t *testing.T) {
 	}
 }
 
-// The record of a run that has taken the work over from one that knew the first one is merged into that.
+// The record of a run that has taken the work over from one that knew the first one is merged into
+// that.
 func TestWorkOfAThirdRunIsMergedHomeAtOnce(t *testing.T) {
 	for _, s := range strategies {
 		b := newBook(t)
@@ -189,7 +193,8 @@ func TestWorkOfAThirdRunIsMergedHomeAtOnce(t *testing.T) {
 	}
 }
 
-// Two runs have taken the work over, and the one that brings both home has steps of each once, and of the first record once.
+// Two runs have taken the work over, and the one that brings both home has steps of each once, and
+// of the first record once.
 func TestWhatTwoHaveInCommonCountsOnce(t *testing.T) {
 	b := newBook(t)
 	counts := func(r *record.Record) *record.Record { r.ExecutionSummary.StepsCompleted = 2; return r }
@@ -203,7 +208,8 @@ func TestWhatTwoHaveInCommonCountsOnce(t *testing.T) {
 	same(t, "steps", v.Record.ExecutionSummary.StepsCompleted, 6)
 }
 
-// Who has taken work over can be told all that the record tells from which he did, also if nobody has changed that since, and once.
+// Who has taken work over can be told all that the record tells from which he did, also if nobody
+// has changed that since, and once.
 func TestWhoTookOverIsToldWhatWasHandedOver(t *testing.T) {
 	for _, s := range strategies {
 		b := newBook(t)
@@ -222,8 +228,8 @@ func TestWhoTookOverIsToldWhatWasHandedOver(t *testing.T) {
 	}
 }
 
-// What a record has heard of the one from which it goes on, by way of a third, it is not told again: neither steps, nor what it has
-// taken away of that. What came of the rest since it is told.
+// What a record has heard of the one from which it goes on, by way of a third, it is not told
+// again: neither steps, nor what it has taken away of that. What came of the rest since it is told.
 func TestWhatWasHeardInPartCountsOnce(t *testing.T) {
 	b := newBook(t)
 	counts := func(r *record.Record, n int) *record.Record { r.ExecutionSummary.StepsCompleted = n; return r }
@@ -263,7 +269,8 @@ func TestWhatWasHeardInPartCountsOnce(t *testing.T) {
 	same(t, "what was settled", v.Record.QuestionsForUser[0].Answer, "yes")
 }
 
-// What somebody has heard of a record is the newest of its versions that both have heard, though an older one is nearer by a merge.
+// What somebody has heard of a record is the newest of its versions that both have heard, though an
+// older one is nearer by a merge.
 func TestPartIsTheNewestThatBothHaveHeard(t *testing.T) {
 	b := newBook(t)
 	a1 := b.create(t, steps(taken("a", ""), 2))

@@ -13,12 +13,12 @@ type place struct {
 	turn int
 	path string // of the visit, as the log had it there
 	at   time.Time
-	// is the visit's path where the log has been read to. One that was forgotten has that of what it was in, with a
-	// slash behind: no visit is called that.
+	// is the visit's path where the log has been read to. One that was forgotten has that of what
+	// it was in, with a slash behind: no visit is called that.
 	is  string
 	was []called // what it was called before, oldest first
-	// flips are the entries that took back what was said, and those that had it count again, in turn: a run may be
-	// rewound to any entry, also to one that another rewind has left behind.
+	// flips are the entries that took back what was said, and those that had it count again, in
+	// turn: a run may be rewound to any entry, also to one that another rewind has left behind.
 	flips []uint64
 }
 
@@ -54,7 +54,8 @@ func (p *place) drop(at uint64) {
 	}
 }
 
-// back has, from an entry on, everything as it was at another one: whether what was said counts, and what the visit is called.
+// back has, from an entry on, everything as it was at another one: whether what was said counts,
+// and what the visit is called.
 func (p *place) back(at, to uint64) {
 	n := len(p.flips)
 	for n > 0 && p.flips[n-1] > to {

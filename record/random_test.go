@@ -13,11 +13,10 @@ import (
 	"github.com/pawlgo/pawl/record"
 )
 
-// Whatever the order in which records of a run go on with it, people change them, and one that is no further is merged
-// into the other:
-// a record says what people have decided in it, or in what was merged into it, and else what the log says by then;
-// it has the tags of both but those that either has taken away, and counts each step once. PAWL_RANDOM is how many
-// orders are tried, by default 30.
+// Whatever the order in which records of a run go on with it, people change them, and one that is
+// no further is merged into the other: a record says what people have decided in it, or in what was
+// merged into it, and else what the log says by then; it has the tags of both but those that either
+// has taken away, and counts each step once. PAWL_RANDOM is how many orders are tried, by default 30.
 func TestRandomAdvancesAndMerges(t *testing.T) {
 	t.Parallel()
 	for seed := range randomOrders(t) {
@@ -75,7 +74,8 @@ func newSaga(t *testing.T, from rand.Source) *saga {
 // word is one that nobody has said before.
 func (s *saga) word(by string) string { s.n++; return fmt.Sprint(by, s.n) }
 
-// goesOn has the run take a step, in which it decides some things anew, and has one tag more and perhaps one less.
+// goesOn has the run take a step, in which it decides some things anew, and has one tag more and
+// perhaps one less.
 func (s *saga) goesOn() {
 	r := &record.Record{ID: "r", Task: record.Task{ID: "t", Goal: "walk", Status: record.TaskInProgress}, Metadata: record.Metadata{Priority: record.PriorityLow}}
 	if len(s.log) > 0 {
@@ -148,7 +148,8 @@ func (s *saga) step() string {
 	return id
 }
 
-// merge merges the other record into the first one. Where they decide otherwise, either may be right.
+// merge merges the other record into the first one. Where they decide otherwise, either may be
+// right.
 func (s *saga) merge() {
 	p, o := s.of["r"], s.of["other"]
 	v, err := s.Merge(s.Context(), "r", "other", record.PreferA, ann)

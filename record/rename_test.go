@@ -37,8 +37,8 @@ func goesOn(t *testing.T, d *dispatcher.Dispatcher[Inquiry], run string) error {
 	return err
 }
 
-// Each effect that has begun in a run is told once, under the key that it has, though a migration gave the name of its node to
-// another: in the run, behind a rewind to before that, and in a fork.
+// Each effect that has begun in a run is told once, under the key that it has, though a migration
+// gave the name of its node to another: in the run, behind a rewind to before that, and in a fork.
 func TestRecordOfEffectsBehindARename(t *testing.T) {
 	var keys []string
 	pay := func(who string) func(context.Context, *Inquiry) error {
@@ -95,8 +95,9 @@ func TestRecordOfEffectsBehindARename(t *testing.T) {
 	same(t, "its keys", keys[before:], []string{"r~1/lap/1/x#pay cid", "r~1.1/a#pay bob", "r~1.1/loop/1/x#pay dan"})
 }
 
-// What a visit has said goes when that is voided under another name, and so does what was said in one that was forgotten inside
-// it; behind a rewind to before the migration under the name that it had.
+// What a visit has said goes when that is voided under another name, and so does what was said in
+// one that was forgotten inside it; behind a rewind to before the migration under the name that it
+// had.
 func TestRecordOfWhatIsVoidedUnderAnotherName(t *testing.T) {
 	learns := func(id string) func(context.Context, *Inquiry) error {
 		return func(ctx context.Context, _ *Inquiry) error { return dag.Learn(ctx, dag.Learning{ID: id, Content: id}) }
@@ -141,8 +142,8 @@ func TestRecordOfWhatIsVoidedUnderAnotherName(t *testing.T) {
 	}
 }
 
-// A visit that has failed and succeeds under another name has not failed; an effect that it did not do before is another one
-// now, since its key is.
+// A visit that has failed and succeeds under another name has not failed; an effect that it did not
+// do before is another one now, since its key is.
 func TestRecordOfAVisitThatSucceedsUnderAnotherName(t *testing.T) {
 	store := newStore()
 	fails := true

@@ -32,8 +32,8 @@ func actions(r *record.Record) []string {
 	return all
 }
 
-// What a void took back counts again in a run that goes back to before the void, where it is done and is not run again; and does
-// not if the run goes from there to behind the void.
+// What a void took back counts again in a run that goes back to before the void, where it is done
+// and is not run again; and does not if the run goes from there to behind the void.
 func TestRecordOfWhatWasVoidedBehindTheCheckpoint(t *testing.T) {
 	inner := dag.New[Inquiry]("inner")
 	dag.Step(inner, "second", asksFor("on"), dag.Step(inner, "first", nothing))
@@ -67,8 +67,8 @@ func TestRecordOfWhatWasVoidedBehindTheCheckpoint(t *testing.T) {
 	}
 }
 
-// A run that goes on from a checkpoint that an earlier rewind has left behind tells what had come about up to there: what was
-// said, done, answered and caused, and nothing of what came instead.
+// A run that goes on from a checkpoint that an earlier rewind has left behind tells what had come
+// about up to there: what was said, done, answered and caused, and nothing of what came instead.
 func TestRecordOfARunThatIsRewoundToWhatWasAbandoned(t *testing.T) {
 	d := inquire(t, newStore(), []string{"a", "b", "c", "d"}, nothing,
 		func(ctx context.Context, q *Inquiry) error {
@@ -118,8 +118,9 @@ func TestRecordOfARunThatIsRewoundToWhatWasAbandoned(t *testing.T) {
 	}
 }
 
-// What a visit was answered that begins anew in a run that goes back is asked anew, and told once. What others were answered stays, and
-// so does what was approved: a frame that goes on, and an effect that has begun.
+// What a visit was answered that begins anew in a run that goes back is asked anew, and told once.
+// What others were answered stays, and so does what was approved: a frame that goes on, and an
+// effect that has begun.
 func TestRecordOfAnswersBehindARewind(t *testing.T) {
 	inner := dag.New[Inquiry]("inner")
 	dag.Step(inner, "second", asksFor("on"), dag.Step(inner, "first", asksFor("go")))
@@ -160,8 +161,8 @@ func TestRecordOfAnswersBehindARewind(t *testing.T) {
 	same(t, "open at last", told(record.QuestionOpen), []string{"beside, coat?", "loop/1/second, on", "other/first, go", "pay, tip?"})
 }
 
-// A visit that has failed does not begin anew if its failure is followed; if it is not, since an effect is in doubt, it does. Nor does
-// one begin anew that a migration has forgotten.
+// A visit that has failed does not begin anew if its failure is followed; if it is not, since an
+// effect is in doubt, it does. Nor does one begin anew that a migration has forgotten.
 func TestRecordOfAnswersOfVisitsThatFailedBehindARewind(t *testing.T) {
 	store := newStore()
 	program := func(forgets map[string]string) *dispatcher.Dispatcher[Inquiry] {
@@ -237,8 +238,9 @@ func asked(t *testing.T, d record.Runs, status record.QuestionStatus) (all []str
 	return all
 }
 
-// A visit has the name that it had at the checkpoint that the run goes on from, be that before a migration or behind it, also
-// where an earlier rewind has left the migration behind: voided by that name, it does not count.
+// A visit has the name that it had at the checkpoint that the run goes on from, be that before a
+// migration or behind it, also where an earlier rewind has left the migration behind: voided by
+// that name, it does not count.
 func TestRecordOfWhatIsVoidedBehindARenameThatWasAbandoned(t *testing.T) {
 	store := newStore()
 	program := func(nodes map[string]string, node string) *dispatcher.Dispatcher[Inquiry] {
@@ -274,7 +276,8 @@ func TestRecordOfWhatIsVoidedBehindARenameThatWasAbandoned(t *testing.T) {
 	}
 }
 
-// A fork of a run that was rewound counts its own rewinds: the keys of its effects are those that its nodes had.
+// A fork of a run that was rewound counts its own rewinds: the keys of its effects are those that
+// its nodes had.
 func TestForkOfARewoundRunHasKeysOfItsOwn(t *testing.T) {
 	var keys []string
 	pay := func(ctx context.Context, _ *Inquiry) error {

@@ -66,7 +66,8 @@ func (t *telling) decided(r *Record, said *dag.Decision, by Author, at int64) {
 	r.Decisions = sayAgain(t, dag.NoteDecision, r.Decisions, d)
 }
 
-// sayAgain adds an item that a note has said, or has it take the place of the one that was said before.
+// sayAgain adds an item that a note has said, or has it take the place of the one that was said
+// before.
 func sayAgain[T item](t *telling, note string, list []T, x T) []T {
 	key := [2]string{note, idOf(&x)}
 	if i, again := t.said[key]; again {

@@ -15,8 +15,8 @@ const lookAgain = 200 * time.Millisecond
 // Subscribe yields the versions of a record behind version after, in order and each once, also
 // where those that are there become those that are added. It goes on until the loop is left, or
 // ends with the cause of ctx once that is done; ErrNotFound if there is no such record, or it was
-// deleted, also if there is another one of its id by then. Whoever comes back with the number of the last version that was seen misses none. The
-// store is called in the loop's own goroutine.
+// deleted, also if there is another one of its id by then. Whoever comes back with the number of
+// the last version that was seen misses none. The store is called in the loop's own goroutine.
 func (l *Ledger) Subscribe(ctx context.Context, id string, after int) iter.Seq2[Version, error] {
 	return func(yield func(Version, error) bool) {
 		if err := l.called(ctx, "Subscribe"); err != nil {
@@ -57,8 +57,8 @@ func (l *Ledger) Subscribe(ctx context.Context, id string, after int) iter.Seq2[
 	}
 }
 
-// follows reports whether version n is that of a content hash, and so are those before it. One that can't be
-// read may be.
+// follows reports whether version n is that of a content hash, and so are those before it. One that
+// can't be read may be.
 func (c *chain) follows(n int, hash string) bool {
 	return n <= len(c.all) && (c.all[n-1].Record == nil || c.all[n-1].Record.ContentHash == hash)
 }

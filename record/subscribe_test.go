@@ -12,9 +12,9 @@ import (
 	"github.com/pawlgo/pawl/record"
 )
 
-// A subscription ends when its record is deleted, also if another one is made under its id before it looks again,
-// however many versions that has, or if it comes back with fewer than were seen. It goes on behind what it
-// has seen if the record comes back whole.
+// A subscription ends when its record is deleted, also if another one is made under its id before
+// it looks again, however many versions that has, or if it comes back with fewer than were seen. It
+// goes on behind what it has seen if the record comes back whole.
 func TestSubscribeBesideADelete(t *testing.T) {
 	for name, of := range map[string]struct {
 		then func(*testing.T, *book, []byte)

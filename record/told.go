@@ -6,8 +6,9 @@ import (
 	"slices"
 )
 
-// told is what the log of the run had told by version n of a chain, without what people have made of
-// it: what Advance goes on from. No version has it alone, so it is found in what each Advance changed.
+// told is what the log of the run had told by version n of a chain, without what people have made
+// of it: what Advance goes on from. No version has it alone, so it is found in what each Advance
+// changed.
 func (w *walker) told(ctx context.Context, c *chain, n int) (*Record, error) {
 	var told *Record
 	from := 1
@@ -42,8 +43,8 @@ func (w *walker) told(ctx context.Context, c *chain, n int) (*Record, error) {
 	return told, nil
 }
 
-// first is what the log had told by the first version of a chain. If that goes on from a version of another
-// record, at the position of the log that it tells of, people may have been at it there.
+// first is what the log had told by the first version of a chain. If that goes on from a version of
+// another record, at the position of the log that it tells of, people may have been at it there.
 func (w *walker) first(ctx context.Context, c *chain) (*Record, error) {
 	r := c.all[0].Record
 	if r.ParentCRHash == "" || r.Source == nil {
@@ -99,8 +100,8 @@ func since[T comparable](told, was, is T) T {
 	return is
 }
 
-// heardItems is heard of a list. changed says what was told of an item that has changed, nil that it
-// is what it has become; changed is never called if nobody but the log has said anything of it.
+// heardItems is heard of a list. changed says what was told of an item that has changed, nil that
+// it is what it has become; changed is never called if nobody but the log has said anything of it.
 func heardItems[T item](told, was, is []T, changed func(told, was, is *T) *T) []T {
 	out := []T{}
 	inTold, inWas, inIs := index(told), index(was), index(is)
@@ -120,8 +121,9 @@ func heardItems[T item](told, was, is []T, changed func(told, was, is *T) *T) []
 	return out
 }
 
-// heardDecision is what was told of a decision that people have changed. If they were contradicted they
-// have got a variant more, and nothing else of it is known; else it is the log's, with variants of theirs.
+// heardDecision is what was told of a decision that people have changed. If they were contradicted
+// they have got a variant more, and nothing else of it is known; else it is the log's, with
+// variants of theirs.
 func heardDecision(told, was, is *Decision) *Decision {
 	a, b := was.clone(), is.clone()
 	a.Variants, b.Variants = nil, nil
@@ -139,8 +141,8 @@ func heardDecision(told, was, is *Decision) *Decision {
 	return &b
 }
 
-// advanced is what a record becomes with what the log tells now, by what it had told to it: how questions
-// ended, it knows.
+// advanced is what a record becomes with what the log tells now, by what it had told to it: how
+// questions ended, it knows.
 func advanced(told, r, fresh *Record) (*Record, error) {
 	next, _, err := Merge(told, r, fresh, PreferA)
 	if err != nil {
@@ -185,9 +187,9 @@ func (r *Record) leave(told, fresh *Record) {
 	r.ResumePoints = slices.DeleteFunc(r.ResumePoints, func(p ResumePoint) bool { return was[p.ID] != nil && is[p.ID] == nil })
 }
 
-// level are the records that two versions are merged of, and what they are merged over: their common
-// ancestor, nil if there is none. Of one run, what the log had told to the one that is behind the other
-// has heard as well: they are merged over what the ancestor would be there.
+// level are the records that two versions are merged of, and what they are merged over: their
+// common ancestor, nil if there is none. Of one run, what the log had told to the one that is
+// behind the other has heard as well: they are merged over what the ancestor would be there.
 func (w *walker) level(ctx context.Context, base, a, b *Version) (from, left, right *Record, err error) {
 	from, left, right = recordOf(base), a.Record, b.Record
 	switch {

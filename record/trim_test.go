@@ -11,7 +11,8 @@ import (
 	"github.com/pawlgo/pawl/record"
 )
 
-// A run that is trimmed while its record is made, be it a fork, has one that tells what is there then; a run that is deleted is not there.
+// A run that is trimmed while its record is made, be it a fork, has one that tells what is there
+// then; a run that is deleted is not there.
 func TestRecordBesideATrim(t *testing.T) {
 	nodes := []string{"a", "b", "c", "d"}
 	line := func(s checkpoint.Store) *dispatcher.Dispatcher[Inquiry] {

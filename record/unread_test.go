@@ -15,8 +15,8 @@ import (
 	"github.com/pawlgo/pawl/record"
 )
 
-// A record that is too damaged to be read hides no version of another, older or newer; of a version that is in no other
-// it is not said that there is none.
+// A record that is too damaged to be read hides no version of another, older or newer; of a version
+// that is in no other it is not said that there is none.
 func TestVersionsAreFoundBesideADamagedRecord(t *testing.T) {
 	var s memory.Faulty
 	l := ledgerOver(t, &s, nil)
@@ -72,8 +72,8 @@ func (s *locked) List(ctx context.Context, f checkpoint.Filter) ([]checkpoint.In
 	return page, err
 }
 
-// Versions are found beside a record that these keys can't read, as beside a damaged one; and a run that is no record, and can't be
-// read, is none of theirs.
+// Versions are found beside a record that these keys can't read, as beside a damaged one; and a run
+// that is no record, and can't be read, is none of theirs.
 func TestVersionsAreFoundBesideWhatIsLocked(t *testing.T) {
 	b := newBook(t)
 	a, c := b.create(t, draft("a")), b.create(t, draft("c"))
@@ -104,8 +104,8 @@ func TestVersionsAreFoundBesideWhatIsLocked(t *testing.T) {
 	}
 }
 
-// An endless store never comes to the end of a listing: behind each run that it tells, it says that the one to go on
-// behind was deleted.
+// An endless store never comes to the end of a listing: behind each run that it tells, it says that
+// the one to go on behind was deleted.
 type endless struct {
 	*memory.Store
 	told string // the run
@@ -122,9 +122,9 @@ func (s *endless) List(ctx context.Context, f checkpoint.Filter) ([]checkpoint.I
 	return []checkpoint.Info{info}, fmt.Errorf("%w: run %q", checkpoint.ErrNotFound, s.told)
 }
 
-// Where a listing breaks off because runs are deleted all the time, nobody knows which records there are: what was
-// not found by then is not taken for what is not there. Ancestors tells no fewer than there are, and a merge whose common
-// ancestor may be among the rest is refused.
+// Where a listing breaks off because runs are deleted all the time, nobody knows which records
+// there are: what was not found by then is not taken for what is not there. Ancestors tells no
+// fewer than there are, and a merge whose common ancestor may be among the rest is refused.
 func TestAListingThatBreaksOff(t *testing.T) {
 	b := newBook(t)
 	origin := b.create(t, draft("origin"))
@@ -146,8 +146,9 @@ func TestAListingThatBreaksOff(t *testing.T) {
 	})
 }
 
-// A version that somebody has copied into other records is the one of the record that it was written for; if that is not there, it is
-// told as what is broken in the first of the others, in whichever order they are read.
+// A version that somebody has copied into other records is the one of the record that it was
+// written for; if that is not there, it is told as what is broken in the first of the others, in
+// whichever order they are read.
 func TestAVersionThatWasCopiedIntoOtherRecords(t *testing.T) {
 	b := newBook(t)
 	x := b.create(t, draft("x"))

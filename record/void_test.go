@@ -35,8 +35,8 @@ func asking(what string, further ...string) func(context.Context, *Inquiry) erro
 	}
 }
 
-// What was answered in a frame that is voided does not count: it is asked anew there, and told once. What the visit itself
-// was answered that is voided stays, and so does what others were.
+// What was answered in a frame that is voided does not count: it is asked anew there, and told
+// once. What the visit itself was answered that is voided stays, and so does what others were.
 func TestRecordOfAnswersInAFrameThatWasVoided(t *testing.T) {
 	item := dag.New[Inquiry]("item")
 	dag.Step(item, "asks", asking("size?", "sure?"))
@@ -85,8 +85,8 @@ func TestRecordOfAnswersInAFrameThatWasVoided(t *testing.T) {
 	same(t, "without the loop", questions(t, d), nil)
 }
 
-// Who has approved a visit that is voided is asked again, and so is who has approved an effect of it that has not begun: the approval is
-// told once. That of an effect that has begun stays.
+// Who has approved a visit that is voided is asked again, and so is who has approved an effect of
+// it that has not begun: the approval is told once. That of an effect that has begun stays.
 func TestRecordOfApprovalsOfAVisitThatWasVoided(t *testing.T) {
 	b := dag.New[Inquiry]("inquiry")
 	tips := true
@@ -143,8 +143,8 @@ func TestRecordOfApprovalsOfAVisitThatWasVoided(t *testing.T) {
 	same(t, "done again", told(), []string{"visit beside, on open", "visit pay answered", "visit pay, charge answered"})
 }
 
-// The answers of a visit that is voided itself stay, since it has them when it runs again; under another name as well, and
-// what it is in goes with them.
+// The answers of a visit that is voided itself stay, since it has them when it runs again; under
+// another name as well, and what it is in goes with them.
 func TestRecordOfAnswersOfAVisitThatWasVoided(t *testing.T) {
 	program := func(store checkpoint.Store, nodes map[string]string, loop, node string) *dispatcher.Dispatcher[Inquiry] {
 		return renamed(t, store, nodes, func(b *dag.Builder[Inquiry]) {

@@ -12,15 +12,16 @@ import (
 	"time"
 )
 
-// Accepts reports whether raw is the JSON of a value of this type, more strictly than
-// encoding/json decodes: kinds have to agree, integers to be integers in range, arrays to
-// have their length, and objects to have no unknown or repeated members. null is accepted
-// only where Go has nil. Half a character, as \ud800, is text, and is read as U+FFFD, as encoding/json has it. Types with their own marshaller accept any JSON. What one version accepts all do.
+// Accepts reports whether raw is the JSON of a value of this type, more strictly than encoding/json
+// decodes: kinds have to agree, integers to be integers in range, arrays to have their length, and
+// objects to have no unknown or repeated members. null is accepted only where Go has nil. Half a
+// character, as \ud800, is text, and is read as U+FFFD, as encoding/json has it. Types with their
+// own marshaller accept any JSON. What one version accepts all do.
 func (t Type) Accepts(raw []byte) error { return t.look(raw, false) }
 
-// Decodes is Accepts for what is new: of [time.Time], [json.Number], and the types of math/big and net/netip it
-// accepts what they can decode, but looks at no keys of maps that are of these types. Keys that are integers have to be
-// written as Go does. Later versions may know more types.
+// Decodes is Accepts for what is new: of [time.Time], [json.Number], and the types of math/big and
+// net/netip it accepts what they can decode, but looks at no keys of maps that are of these types.
+// Keys that are integers have to be written as Go does. Later versions may know more types.
 func (t Type) Decodes(raw []byte) error { return t.look(raw, true) }
 
 func (t Type) look(raw []byte, closely bool) error {
@@ -139,7 +140,8 @@ func (a *acceptor) takeKind(t *Type) {
 	}
 }
 
-// known decode types with their own marshaller that are described by their names alone and known to every process.
+// known decode types with their own marshaller that are described by their names alone and known to
+// every process.
 var known = map[string]func(raw []byte) error{
 	"time.Time":            decodes[time.Time],
 	"encoding/json.Number": decodes[json.Number],

@@ -7,7 +7,8 @@ import (
 	"github.com/pawlgo/pawl/state"
 )
 
-// A cell that was assigned to is named, of whatever type it is, also if it was written to before or behind that.
+// A cell that was assigned to is named, of whatever type it is, also if it was written to before or
+// behind that.
 func TestAssignedCellsAreNamed(t *testing.T) {
 	schema := schemaOf[every](t)
 	full := filled(t, schema)
@@ -48,8 +49,8 @@ func TestAssignedCellsAreNamed(t *testing.T) {
 
 func assigned(draft, base state.Image) error { return draft.DeltaFrom(base, new(state.Delta)) }
 
-// What a draft wrote with methods is no assignment, nor is what changes nothing; it is told from what the image had when
-// the draft was made, from whatever memory.
+// What a draft wrote with methods is no assignment, nor is what changes nothing; it is told from
+// what the image had when the draft was made, from whatever memory.
 func TestAssignedToIsNotWrittenTo(t *testing.T) {
 	schema := schemaOf[every](t)
 	base, same := filled(t, schema), filled(t, schema).Value().(*every)
@@ -93,8 +94,8 @@ func (s *scribbler) Check() error {
 	return nil
 }
 
-// A Check that writes, or assigns, is refused by the name of the cell, and nothing of it is in the image; what the image has pending is seen
-// by a Check, and stays.
+// A Check that writes, or assigns, is refused by the name of the cell, and nothing of it is in the
+// image; what the image has pending is seen by a Check, and stays.
 func TestCheckMayNotWrite(t *testing.T) {
 	img := schemaOf[scribbler](t).New()
 	img.Value().(*scribbler).Sum.Add(1)

@@ -79,8 +79,8 @@ func pack[T any](v T) (*box, error) {
 	return &t.box, nil
 }
 
-// packCopy is pack for a value that may share memory with the writer, and is not kept. It is a function of its own
-// since encode makes its v escape, which pack's then does not.
+// packCopy is pack for a value that may share memory with the writer, and is not kept. It is a
+// function of its own since encode makes its v escape, which pack's then does not.
 func packCopy[T any](v T, info *typeInfo) (*box, error) {
 	enc, err := encode(&v, info)
 	if err != nil {
@@ -122,8 +122,8 @@ func unpack[T any](b *box) T {
 	return *v
 }
 
-// decode reads enc, which is JSON in valid UTF-8 without space between values, into v, which is zero; the common types without reflection.
-// enc stays as it is.
+// decode reads enc, which is JSON in valid UTF-8 without space between values, into v, which is
+// zero; the common types without reflection. enc stays as it is.
 func decode[T any](enc []byte, v *T) error {
 	switch p := any(v).(type) {
 	case *string:
@@ -162,7 +162,8 @@ func decode[T any](enc []byte, v *T) error {
 	return info.unmarshal(enc, v)
 }
 
-// unmarshal is json.Unmarshal into a value of the type, and raw stays as it is whatever unmarshallers do.
+// unmarshal is json.Unmarshal into a value of the type, and raw stays as it is whatever
+// unmarshallers do.
 func (i *typeInfo) unmarshal(raw []byte, v any) error {
 	if i.alters {
 		raw = bytes.Clone(raw)

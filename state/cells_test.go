@@ -434,7 +434,8 @@ func TestErrorsNameTheirCell(t *testing.T) {
 	}
 }
 
-// What is merged into a Fold first is its value, also if that merged with the zero value would be another one.
+// What is merged into a Fold first is its value, also if that merged with the zero value would be
+// another one.
 func TestFoldBeginsWithWhatIsMerged(t *testing.T) {
 	type folds struct{ F state.Fold[least] }
 	view := schemaOf[folds](t).New()

@@ -31,8 +31,8 @@ func (f Fold[T]) about() about {
 	return about{kind: KindFold, elem: reflect.TypeFor[T](), merge: mergeBoxes[T]}
 }
 
-// asCell returns what t says of itself, if it is a cell type. One of another package that implements it embeds a cell, or
-// a pointer to one, which is nil.
+// asCell returns what t says of itself, if it is a cell type. One of another package that
+// implements it embeds a cell, or a pointer to one, which is nil.
 func asCell(t reflect.Type) (about, bool) {
 	if t.Kind() != reflect.Struct || !t.Implements(cellType) || t.PkgPath() != cellType.PkgPath() {
 		return about{}, false

@@ -11,14 +11,16 @@ import (
 	"unicode/utf8"
 )
 
-// A codec knows how encoding/json writes the values of a type, and reads what it wrote, in a third of the time and less.
+// A codec knows how encoding/json writes the values of a type, and reads what it wrote, in a third
+// of the time and less.
 //
-// write appends the JSON of v, without HTML escapes. It is false of what encoding/json refuses or changes: invalid UTF-8, and numbers
-// that JSON has no text for.
+// write appends the JSON of v, without HTML escapes. It is false of what encoding/json refuses or
+// changes: invalid UTF-8, and numbers that JSON has no text for.
 //
-// read sets v, which is zero, to what b begins with and returns what is behind that. b begins with JSON in valid UTF-8. It is false of JSON that
-// write didn't write: members in another order, or more or fewer of them, spaces, null for what is no pointer and no slice. v is in
-// no certain state then.
+// read sets v, which is zero, to what b begins with and returns what is behind that. b begins with
+// JSON in valid UTF-8. It is false of JSON that write didn't write: members in another order, or
+// more or fewer of them, spaces, null for what is no pointer and no slice. v is in no certain state
+// then.
 //
 // Where either is false encoding/json says what is what.
 type codec struct {
@@ -26,8 +28,9 @@ type codec struct {
 	read  func(b []byte, v reflect.Value) ([]byte, bool)
 }
 
-// codecOf returns the codec of t, or nil where encoding/json is left to it: whatever is not listed here, what marshals itself, and types
-// that contain themselves, or more than [MaxDepth] others. made has the codecs of the types that were looked at on the way: none of those around t, yet.
+// codecOf returns the codec of t, or nil where encoding/json is left to it: whatever is not listed
+// here, what marshals itself, and types that contain themselves, or more than [MaxDepth] others.
+// made has the codecs of the types that were looked at on the way: none of those around t, yet.
 func codecOf(t reflect.Type, made map[reflect.Type]*codec) *codec {
 	if c, seen := made[t]; seen || len(made) > MaxDepth {
 		return c // nil also of what t is inside of
@@ -189,7 +192,8 @@ func readText(b []byte, v reflect.Value) ([]byte, bool) {
 	return b[n+1:], true
 }
 
-// unescaped returns the text that b is between its quotes. It is false of halves of UTF-16, which no codec writes.
+// unescaped returns the text that b is between its quotes. It is false of halves of UTF-16, which
+// no codec writes.
 func unescaped(b []byte) (string, bool) {
 	var s strings.Builder
 	s.Grow(len(b))

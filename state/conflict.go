@@ -49,8 +49,8 @@ func Conflicts(s *Schema, writes []Write) error {
 	return nil
 }
 
-// Apart reports whether Conflicts surely finds nothing among deltas: no cell is written to by two of
-// them but by what merges whatever else is merged. It looks at no keys. For dispatchers.
+// Apart reports whether Conflicts surely finds nothing among deltas: no cell is written to by two
+// of them but by what merges whatever else is merged. It looks at no keys. For dispatchers.
 func Apart(s *Schema, deltas []Delta) bool {
 	const once, alone = 1, 2
 	var buf [32]uint8
@@ -105,8 +105,8 @@ func parts(writes []Write, cell int32) []written {
 	return ps
 }
 
-// conflict returns the conflict of the first pair of ps, at the first key of that. It passes each key once, however
-// many visits there are.
+// conflict returns the conflict of the first pair of ps, at the first key of that. It passes each
+// key once, however many visits there are.
 func conflict(c *cell, ps []written) error {
 	i, j, key := none, 0, ""
 	whole := slices.IndexFunc(ps, func(p written) bool { return p.exclusive() })
@@ -128,7 +128,8 @@ func conflict(c *cell, ps []written) error {
 
 const none = math.MaxInt // is behind every place
 
-// clash returns the first pair of ps that conflicts at a key, and the first such key; i is none if there is none.
+// clash returns the first pair of ps that conflicts at a key, and the first such key; i is none if
+// there is none.
 func clash(ps []written, set bool) (i, j int, key string) {
 	type writer struct {
 		place int32 // in ps

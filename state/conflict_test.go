@@ -304,7 +304,8 @@ func TestConflictsAreThoseOfTheFirstPair(t *testing.T) {
 	}
 }
 
-// Two of very many visits that write to one key are found without a look at each pair: that would take minutes.
+// Two of very many visits that write to one key are found without a look at each pair: that would
+// take minutes.
 func TestConflictAmongVeryManyVisits(t *testing.T) {
 	const n = 100_000
 	s := schemaOf[every](t)

@@ -67,9 +67,9 @@ func (i Image) Delta() (d Delta, err error) {
 // DeltaTo makes *d what Delta returns.
 func (i Image) DeltaTo(d *Delta) error { return i.DeltaFrom(i, d) }
 
-// DeltaFrom is DeltaTo of a draft of base, where the zero Image is the zero state. It returns an [*AssignError] if a cell was
-// assigned to, and not written to with its methods: of such a cell the draft shows what no delta has. To assign what a cell
-// holds already is nothing.
+// DeltaFrom is DeltaTo of a draft of base, where the zero Image is the zero state. It returns an
+// [*AssignError] if a cell was assigned to, and not written to with its methods: of such a cell the
+// draft shows what no delta has. To assign what a cell holds already is nothing.
 func (i Image) DeltaFrom(base Image, d *Delta) error {
 	if base.s != i.s || shortWords {
 		if err := i.assigned(base); err != nil {
@@ -184,7 +184,8 @@ func (i Image) apply(p *part) error {
 	return nil
 }
 
-// TryApply does what Apply does if that can't fail, and reports whether it did: else it changes nothing.
+// TryApply does what Apply does if that can't fail, and reports whether it did: else it changes
+// nothing.
 func (i Image) TryApply(d *Delta) bool {
 	if d.n > 0 && i.s != d.s && !i.s.agrees(d.s) {
 		return false
@@ -232,9 +233,9 @@ func (i Image) Record(d Delta) error {
 	return nil
 }
 
-// Recordable returns the error of Record for the first n deltas of at that are not nil, recorded one after the
-// other, and records nothing. Of deltas that i has applied that is an overflow: what an image records of a sum
-// can be too large where the sum is not. For dispatchers.
+// Recordable returns the error of Record for the first n deltas of at that are not nil, recorded
+// one after the other, and records nothing. Of deltas that i has applied that is an overflow: what
+// an image records of a sum can be too large where the sum is not. For dispatchers.
 func (i Image) Recordable(n int, at func(int) *Delta) error {
 	var few [8]sumCell
 	var fewKnown [len(few)]bool

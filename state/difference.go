@@ -159,8 +159,9 @@ func (d Difference) Apply(base Image) (Image, error) {
 	return next, nil
 }
 
-// unescape undoes what json.Marshal does to <, > and & in a difference that is kept as JSON: a state has them as they are, but in
-// what a json.RawMessage, or a MarshalJSON of somebody's own, has escaped itself. It passes by escaped backslashes.
+// unescape undoes what json.Marshal does to <, > and & in a difference that is kept as JSON: a
+// state has them as they are, but in what a json.RawMessage, or a MarshalJSON of somebody's own,
+// has escaped itself. It passes by escaped backslashes.
 var unescape = strings.NewReplacer(`\\`, `\\`, `\u003c`, "<", `\u003e`, ">", `\u0026`, "&")
 
 // A content is what a state holds, by cell.

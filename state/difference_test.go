@@ -117,7 +117,8 @@ func TestDifferencesOfRandomStates(t *testing.T) {
 	}
 }
 
-// Integers that no float64 can tell apart are different, and are what they were when the difference is applied.
+// Integers that no float64 can tell apart are different, and are what they were when the difference
+// is applied.
 func TestDifferencesOfLargeIntegers(t *testing.T) {
 	s := schemaOf[struct {
 		Cell state.Value[int64]
@@ -145,8 +146,8 @@ func TestDifferencesOfLargeIntegers(t *testing.T) {
 	}
 }
 
-// A cell that is null differs from one that nobody has set, in both directions; and what is applied is written as a
-// state writes it, so equal states stay equal bytes.
+// A cell that is null differs from one that nobody has set, in both directions; and what is applied
+// is written as a state writes it, so equal states stay equal bytes.
 func TestDifferencesOfNullAndText(t *testing.T) {
 	s := schemaOf[struct {
 		Cell state.Value[*int]

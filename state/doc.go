@@ -44,15 +44,16 @@
 //
 // # What a value is after it was saved
 //
-// It is what encoding/json makes of it, there and back, from when it is written: the node that wrote it
-// reads the same. nil and empty stay apart, and numbers are as they were. Not as they were written are:
+// It is what encoding/json makes of it, there and back, from when it is written: the node that
+// wrote it reads the same. nil and empty stay apart, and numbers are as they were. Not as they were
+// written are:
 //
 //   - a field that the option omitempty or omitzero left out: it is zero, so an empty list is nil;
-//   - a pointer to what JSON says as null: it is nil. A nil json.RawMessage is null, and another one has no
-//     space between its values;
-//   - a time.Time: of its zone it has the offset, and no name. If that offset has seconds, as those of
-//     the 19th century have, they are cut and the instant moves by them: write t.UTC(). A key of a
-//     [Map] keeps the instant;
+//   - a pointer to what JSON says as null: it is nil. A nil json.RawMessage is null, and another
+//     one has no space between its values;
+//   - a time.Time: of its zone it has the offset, and no name. If that offset has seconds, as those
+//     of the 19th century have, they are cut and the instant moves by them: write t.UTC(). A key of
+//     a [Map] keeps the instant;
 //   - pointers to one value: each points to one of its own.
 //
 // # What a state may be
@@ -61,11 +62,13 @@
 //
 //	func (q *Inquiry) Check() error // nil if q may be so
 //
-// A dispatcher asks it before a state counts: of what a run or a turn begins with, of what the in of an Embed or EachGraph
-// has written, at the end of each superstep, and of what an Edit makes of it; and, of all frames that are open, when a run
-// that rests or was left goes on, since another version of the program may allow less. It has a pointer receiver, may only
-// read, and may keep nothing. It is asked of the whole state, not of structs inside it, nor of the struct of a [Whole] that is
-// the state: make that a field of a struct with a Check. Package dispatcher says what comes of its error.
+// A dispatcher asks it before a state counts: of what a run or a turn begins with, of what the in
+// of an Embed or EachGraph has written, at the end of each superstep, and of what an Edit makes of
+// it; and, of all frames that are open, when a run that rests or was left goes on, since another
+// version of the program may allow less. It has a pointer receiver, may only read, and may keep
+// nothing. It is asked of the whole state, not of structs inside it, nor of the struct of a [Whole]
+// that is the state: make that a field of a struct with a Check. Package dispatcher says what comes
+// of its error.
 //
 // # For dispatchers
 //

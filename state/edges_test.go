@@ -177,7 +177,8 @@ func (p *pointed) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// What nobody has set is null in the JSON of a state if JSON can't say the zero value, and is read back so.
+// What nobody has set is null in the JSON of a state if JSON can't say the zero value, and is read
+// back so.
 func TestUnsetValuesThatJSONCannotSay(t *testing.T) {
 	type hand struct {
 		Trump state.Value[suit]
@@ -218,7 +219,8 @@ func TestMapRefusesTwoTextsOfOneKey(t *testing.T) {
 	}
 }
 
-// Keys that are two in Go and one as text can't be stored: which of the values stayed was left to the order of a Go map.
+// Keys that are two in Go and one as text can't be stored: which of the values stayed was left to
+// the order of a Go map.
 func TestMapReplaceRefusesTwoKeysOfOneText(t *testing.T) {
 	type log struct{ At state.Map[time.Time, string] }
 	s := schemaOf[log](t)
@@ -230,7 +232,8 @@ func TestMapReplaceRefusesTwoKeysOfOneText(t *testing.T) {
 	}
 }
 
-// RFC 3339 has no seconds of an offset, so that two of three instants had one text, and the value of one was lost.
+// RFC 3339 has no seconds of an offset, so that two of three instants had one text, and the value
+// of one was lost.
 func TestMapKeysKeepTheInstantInZonesOfTheNineteenthCentury(t *testing.T) {
 	type log struct{ At state.Map[time.Time, int] }
 	s := schemaOf[log](t)
@@ -299,7 +302,8 @@ func (m *mark) UnmarshalJSON(b []byte) error {
 	return m.grade.UnmarshalJSON(b)
 }
 
-// encoding/json writes the keys of a map with MarshalText, and reads them with UnmarshalJSON: what that can't read is not stored.
+// encoding/json writes the keys of a map with MarshalText, and reads them with UnmarshalJSON: what
+// that can't read is not stored.
 func TestValuesRefuseKeysThatAreReadOtherwise(t *testing.T) {
 	refused := func(name string, err error) {
 		if err == nil || !strings.Contains(err.Error(), "it can't be read back: json: cannot unmarshal string") {
@@ -388,8 +392,8 @@ func TestSetsKeepWhatTheyHadWhenACallFails(t *testing.T) {
 	}
 }
 
-// Structs without a name that have the marshaller of their field are types of their own: a graph that has one in place of the other
-// has changed.
+// Structs without a name that have the marshaller of their field are types of their own: a graph
+// that has one in place of the other has changed.
 func TestStructsWithoutANameAreToldApart(t *testing.T) {
 	a, b := typeOf[struct{ time.Time }](), typeOf[struct{ big.Int }]()
 	if a.String() == b.String() || a.String() != typeOf[struct{ time.Time }]().String() {
@@ -408,7 +412,8 @@ func (d *digest) UnmarshalText(b []byte) error {
 	return err
 }
 
-// What a cell holds, and what is decoded, stays as it is, whatever an unmarshaller does to what it is given.
+// What a cell holds, and what is decoded, stays as it is, whatever an unmarshaller does to what it
+// is given.
 func TestUnmarshallersThatReadInPlace(t *testing.T) {
 	type sums struct {
 		V state.Value[digest]

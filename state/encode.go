@@ -20,8 +20,9 @@ import (
 // string in it is not valid UTF-8.
 func Encode[T any](v *T) ([]byte, error) { return encodePlain(v) }
 
-// Decode sets *v, which is the zero T, to what raw says. It is json.Unmarshal, in a fraction of the time for what [Encode] has returned. *v
-// shares no memory with raw, which stays as it is: an unmarshaller of T's own gets a copy.
+// Decode sets *v, which is the zero T, to what raw says. It is json.Unmarshal, in a fraction of the
+// time for what [Encode] has returned. *v shares no memory with raw, which stays as it is: an
+// unmarshaller of T's own gets a copy.
 func Decode[T any](raw []byte, v *T) error {
 	s := scanner{b: raw}
 	s.value()
@@ -32,14 +33,15 @@ func Decode[T any](raw []byte, v *T) error {
 	return decode(raw, v)
 }
 
-// Sayable reports whether JSON can say an instant in UTC: those of the years from 0 to 9999. For whoever stores one.
+// Sayable reports whether JSON can say an instant in UTC: those of the years from 0 to 9999. For
+// whoever stores one.
 func Sayable(t time.Time) bool {
 	y := t.UTC().Year()
 	return 0 <= y && y <= 9999
 }
 
-// CheckText returns ErrUTF8 if a string in v is not valid UTF-8, of which raw is the JSON: encoding/json writes other
-// text for it without a word. It is for what is kept beside cells.
+// CheckText returns ErrUTF8 if a string in v is not valid UTF-8, of which raw is the JSON:
+// encoding/json writes other text for it without a word. It is for what is kept beside cells.
 func CheckText(v any, raw []byte) error {
 	if utf8.Valid(raw) && !bytes.Contains(raw, []byte(`\ufffd`)) {
 		return nil
@@ -159,8 +161,8 @@ func errInvalid(where string) error {
 	return fmt.Errorf("%w at %s", ErrUTF8, where)
 }
 
-// invalid reports whether a string in v is invalid UTF-8, and where. v stands depth deep in what JSON has been made of.
-// What encoding/json leaves out of that may point to itself.
+// invalid reports whether a string in v is invalid UTF-8, and where. v stands depth deep in what
+// JSON has been made of. What encoding/json leaves out of that may point to itself.
 func invalid(v reflect.Value, depth int) (where string, bad bool) {
 	if depth++; depth > 8*MaxDepth { // pointers, of which there may be several, and what is embedded are deep too, and not in JSON
 		return "", false
@@ -221,7 +223,8 @@ func keyStep(k reflect.Value) string {
 	return fmt.Sprintf("[%q]", k.String())
 }
 
-// embeds reports whether JSON has the fields of f, which is not exported, as those of what it stands in.
+// embeds reports whether JSON has the fields of f, which is not exported, as those of what it
+// stands in.
 func embeds(f reflect.StructField) bool {
 	t := f.Type
 	if t.Kind() == reflect.Pointer {

@@ -20,7 +20,8 @@ type freezer interface{ frozen() reflect.Type }
 
 var frozenType = reflect.TypeFor[freezer]()
 
-// thawed returns T if t is Frozen[T]. One of another package embeds that, or a pointer to it, which is nil.
+// thawed returns T if t is Frozen[T]. One of another package embeds that, or a pointer to it, which
+// is nil.
 func thawed(t reflect.Type) (reflect.Type, bool) {
 	if t.Kind() != reflect.Struct || !t.Implements(frozenType) || t.PkgPath() != frozenType.PkgPath() {
 		return nil, false

@@ -72,7 +72,8 @@ func (i Image) assigned(base Image) error {
 	return nil
 }
 
-// alike reports whether what is clean in the cell is the same in both, from whatever log each was read.
+// alike reports whether what is clean in the cell is the same in both, from whatever log each was
+// read.
 func (i Image) alike(base Image, c *cell) bool {
 	if base.IsZero() || base.empty(c) || i.empty(c) {
 		return i.empty(c) && (base.IsZero() || base.empty(c))

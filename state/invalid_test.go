@@ -16,8 +16,9 @@ type looped struct {
 
 type hidden string
 
-// A value whose JSON has \ufffd in it is looked through for text that is not UTF-8, but only for what JSON has of it:
-// what points to itself, is not exported, or is no text, is no reason to refuse it.
+// A value whose JSON has \ufffd in it is looked through for text that is not UTF-8, but only for
+// what JSON has of it: what points to itself, is not exported, or is no text, is no reason to
+// refuse it.
 func TestTextThatJSONLeavesOut(t *testing.T) {
 	t.Parallel()
 	raw := json.RawMessage(`"\ufffd"`)

@@ -154,7 +154,8 @@ func (c *listCell) record(d *listWrites) error {
 	return nil
 }
 
-// fits reports whether d can be done to a list of n elements. What it replaces stands among those that it keeps.
+// fits reports whether d can be done to a list of n elements. What it replaces stands among those
+// that it keeps.
 func (w *listWrites) fits(n int) bool {
 	if w.cut && w.keep > n {
 		return false

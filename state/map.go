@@ -71,8 +71,8 @@ func (m *Map[K, V]) Delete(k K) {
 	m.c.put(s, nil)
 }
 
-// Replace makes the keys and values of vs all that the map holds. Two keys of one text, as times of one
-// instant may be, fail the visit.
+// Replace makes the keys and values of vs all that the map holds. Two keys of one text, as times of
+// one instant may be, fail the visit.
 func (m *Map[K, V]) Replace(vs map[K]V) {
 	keys, err := packMap(vs)
 	if err != nil {
@@ -111,7 +111,8 @@ func (m *Map[K, V]) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// packMap encodes vs, in the order of the encoded keys: of several errors it is always the same one.
+// packMap encodes vs, in the order of the encoded keys: of several errors it is always the same
+// one.
 func packMap[K comparable, V any](vs map[K]V) (*node[string], error) {
 	type entry struct {
 		key string

@@ -218,7 +218,8 @@ func TestOfSaysWhatToWrite(t *testing.T) {
 	}
 }
 
-// A cell is recommended only if it would be accepted; of what is no data it is said where that belongs.
+// A cell is recommended only if it would be accepted; of what is no data it is said where that
+// belongs.
 func TestOfRecommendsNoCellThatIsRefused(t *testing.T) {
 	type service struct {
 		Lock   sync.Mutex
@@ -335,7 +336,8 @@ func (m *money) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// Unmarshallers are those that encoding/json calls, so a type is refused if it does not bring back one of its values.
+// Unmarshallers are those that encoding/json calls, so a type is refused if it does not bring back
+// one of its values.
 func TestOfKnowsWhichUnmarshallersAreCalled(t *testing.T) {
 	at, n, m := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), json.Number("1.50"), money{150}
 	p := &at
@@ -360,7 +362,8 @@ func TestOfKnowsWhichUnmarshallersAreCalled(t *testing.T) {
 	isAsJSON(t, tally(&n), true)
 }
 
-// isAsJSON checks that encoding/json brings v back if it should, and that a cell may hold a T if it does.
+// isAsJSON checks that encoding/json brings v back if it should, and that a cell may hold a T if it
+// does.
 func isAsJSON[T any](t *testing.T, v T, comesBack bool) {
 	t.Helper()
 	raw, err := json.Marshal(&v)
@@ -431,7 +434,8 @@ type (
 	nineI nine
 )
 
-// A type is described once for every way to it, of which there are very many where types all point to each other.
+// A type is described once for every way to it, of which there are very many where types all point
+// to each other.
 func TestOfRefusesTypesWithTooManyWays(t *testing.T) {
 	got := problem[struct{ V state.Value[nineA] }]()
 	if want := "a state_test.nineA, which is too large to be described"; strings.Count(got, "\n") > 0 || !strings.Contains(got, want) {

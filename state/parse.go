@@ -13,7 +13,8 @@ var (
 	errIndex   = errors.New("no index of a list")
 )
 
-// A reader reads images and deltas. What it gives out shares the memory of its own copy of the input.
+// A reader reads images and deltas. What it gives out shares the memory of its own copy of the
+// input.
 type reader struct {
 	scanner
 	s      *Schema

@@ -8,8 +8,8 @@ import (
 	"github.com/pawlgo/pawl/state"
 )
 
-// What a log has is read as anything else is, but for strings: they are not looked at once more. Deltas that share memory
-// don't see each other.
+// What a log has is read as anything else is, but for strings: they are not looked at once more.
+// Deltas that share memory don't see each other.
 func TestParseDeltaIn(t *testing.T) {
 	s := schemaOf[every](t)
 	var in []string
@@ -62,7 +62,8 @@ func cellOf(delta string) string {
 	return name
 }
 
-// Many deltas share a piece of memory: next to none of them is allocated alone. A long one has memory of its own.
+// Many deltas share a piece of memory: next to none of them is allocated alone. A long one has
+// memory of its own.
 func TestParseDeltaInAllocates(t *testing.T) {
 	s := schemaOf[every](t)
 	var slabs state.Slabs

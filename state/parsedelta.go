@@ -20,8 +20,9 @@ func (s *Schema) ParseDelta(json []byte) (Delta, error) {
 	return r.delta()
 }
 
-// ParseDeltaIn is ParseDelta of what AppendJSON wrote, and nobody writes to any more: the delta, and what it is applied to,
-// share its memory, and that of slabs. Strings are not checked again. For dispatchers.
+// ParseDeltaIn is ParseDelta of what AppendJSON wrote, and nobody writes to any more: the delta,
+// and what it is applied to, share its memory, and that of slabs. Strings are not checked again.
+// For dispatchers.
 func (s *Schema) ParseDeltaIn(json []byte, slabs *Slabs) (Delta, error) {
 	r := newReader(s, json)
 	r.owned, r.sealed = true, true
@@ -138,7 +139,8 @@ func (r *reader) truth() {
 	}
 }
 
-// once takes the label of an operation, which is one of labels and none that was seen; else it is "".
+// once takes the label of an operation, which is one of labels and none that was seen; else it is
+// "".
 func (r *reader) once(labels []string, seen *[4]bool) string {
 	i := 0
 	for i < len(labels) && !r.label(labels[i]) {

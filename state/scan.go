@@ -93,7 +93,8 @@ func (s *scanner) more(c byte) bool {
 	return s.err == nil
 }
 
-// label takes the name of a member as it is mostly written, quotes and colon included, if it follows.
+// label takes the name of a member as it is mostly written, quotes and colon included, if it
+// follows.
 func (s *scanner) label(name string) bool {
 	if s.err != nil || s.peek() == 0 || len(s.b)-s.i < len(name) || string(s.b[s.i:s.i+len(name)]) != name {
 		return false
@@ -300,7 +301,8 @@ func (s *scanner) str() {
 	}
 }
 
-// plain passes the rest of a string of sealed JSON by its first quote, unless a backslash is right before that.
+// plain passes the rest of a string of sealed JSON by its first quote, unless a backslash is right
+// before that.
 func (s *scanner) plain() bool {
 	n := bytes.IndexByte(s.b[s.i:], '"')
 	if n < 0 || n > 0 && s.b[s.i+n-1] == '\\' {
@@ -338,7 +340,8 @@ func (s *scanner) escape() {
 	s.i += 4
 }
 
-// Valid is json.Valid, in a third of the time for JSON that is plain and valid. For whoever keeps JSON beside cells.
+// Valid is json.Valid, in a third of the time for JSON that is plain and valid. For whoever keeps
+// JSON beside cells.
 func Valid(raw []byte) bool {
 	s := scanner{b: raw}
 	s.value()

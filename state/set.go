@@ -9,9 +9,9 @@ import (
 // Parallel additions merge, and so do removals of other elements; Clear conflicts with any
 // other write. The zero Set is empty.
 //
-// A program that writes other JSON for its elements does not find those of before. Keep the fields of a T that is a struct in
-// their order, and their options: of these alone nobody can tell that the type has changed. Where it has a field more, a Migration
-// writes the elements anew.
+// A program that writes other JSON for its elements does not find those of before. Keep the fields
+// of a T that is a struct in their order, and their options: of these alone nobody can tell that
+// the type has changed. Where it has a field more, a Migration writes the elements anew.
 type Set[T comparable] struct {
 	_ [0]*T
 	c keyedCell

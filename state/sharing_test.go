@@ -128,7 +128,8 @@ func TestACopiedStructIsAnotherState(t *testing.T) {
 	}
 }
 
-// What a cell is given is text between quotes in each delta and snapshot, and the writer's string in memory.
+// What a cell is given is text between quotes in each delta and snapshot, and the writer's string
+// in memory.
 func TestAStringThatNeedsNoEscapeIsNotCopied(t *testing.T) {
 	img := schemaOf[every](t).New()
 	e := img.Value().(*every)

@@ -59,8 +59,8 @@ func TestSlabDraftOfADraft(t *testing.T) {
 
 type two struct{ A, B state.Value[int] }
 
-// Drafts of states of several types, as frames inside have them, are each what Draft returns, and stay so whatever
-// is written to the others.
+// Drafts of states of several types, as frames inside have them, are each what Draft returns, and
+// stay so whatever is written to the others.
 func TestSlabOfSeveralTypes(t *testing.T) {
 	large, small, none := schemaOf[every](t), schemaOf[two](t), schemaOf[struct{}](t)
 	slab := state.Slab{Most: 16}

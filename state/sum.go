@@ -125,8 +125,9 @@ func (c *sumCell) set(v uint64) { c.pend, c.w = v, c.w.with(opSet) }
 // write. A sum that overflows, or that becomes NaN or infinite, fails the visit or the
 // superstep. The zero Sum is 0. A sum is a number in JSON, also if N has a marshaller of its own.
 //
-// Sums of floats depend on the order of additions in their last digits. What a frame inside has added is added to the frame
-// around it as one number, so a Sum behind a Loop may differ there from the one that the loop has decided by.
+// Sums of floats depend on the order of additions in their last digits. What a frame inside has
+// added is added to the frame around it as one number, so a Sum behind a Loop may differ there from
+// the one that the loop has decided by.
 type Sum[N Number] struct {
 	_ [0]*N
 	c sumCell

@@ -84,8 +84,9 @@ var (
 	}
 )
 
-// valid refuses what describes no type. So many types are around t, of which the innermost are pointers, as many as that: a value of one
-// that comes back to itself through these alone is in no JSON, and looking for one would not end.
+// valid refuses what describes no type. So many types are around t, of which the innermost are
+// pointers, as many as that: a value of one that comes back to itself through these alone is in no
+// JSON, and looking for one would not end.
 func (t *Type) valid(depth, pointers int) bool {
 	if t == nil {
 		return false

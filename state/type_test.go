@@ -29,7 +29,8 @@ type quotedText struct {
 	S string `json:",string"`
 }
 
-// What is new is looked at closely, as far as every process can; what was accepted once is accepted for ever.
+// What is new is looked at closely, as far as every process can; what was accepted once is accepted
+// for ever.
 func TestDecodes(t *testing.T) {
 	for _, test := range []struct {
 		typ     state.Type

@@ -14,8 +14,8 @@ import (
 	"unicode"
 )
 
-// TypeOf describes A, or says, naming the path to each field at fault, why JSON can't
-// bring it back. What it returns shares its parts with what other calls return: they are to be read alone.
+// TypeOf describes A, or says, naming the path to each field at fault, why JSON can't bring it
+// back. What it returns shares its parts with what other calls return: they are to be read alone.
 func TypeOf[A any]() (Type, error) {
 	t := reflect.TypeFor[A]()
 	if t.PkgPath() == "" && wordSize[t.Kind().String()] > 0 { // bool, int, string: nothing to be found out
@@ -70,8 +70,8 @@ type typeWalk struct {
 	problems []error
 }
 
-// maxPassed is how many types a walk passes. The description of as many takes megabytes, in the log too; of ten types that
-// all point to each other there would be ten million.
+// maxPassed is how many types a walk passes. The description of as many takes megabytes, in the log
+// too; of ten types that all point to each other there would be ten million.
 const maxPassed = 1 << 18
 
 // opened is a type that a walk is inside of.
@@ -122,7 +122,8 @@ func (w *typeWalk) walk(t reflect.Type, path string, addressable bool) Type {
 	return w.walkKind(t, path, addressable)
 }
 
-// ownName names t by its import path; a struct without a name, which has the marshaller of its field, by what it is made of.
+// ownName names t by its import path; a struct without a name, which has the marshaller of its
+// field, by what it is made of.
 func ownName(t reflect.Type) string {
 	switch {
 	case t.Kind() == reflect.Pointer:
@@ -167,8 +168,8 @@ func (w *typeWalk) elem(t reflect.Type, path string, addressable bool) *Type {
 	return &d
 }
 
-// part describes a t that stands in an around. There encoding/json looks for the unmarshallers of what has a name, and behind pointers
-// that have none.
+// part describes a t that stands in an around. There encoding/json looks for the unmarshallers of
+// what has a name, and behind pointers that have none.
 func (w *typeWalk) part(t, around reflect.Type, path string, addressable bool) Type {
 	d := w.walk(t, path, addressable)
 	p := reflect.PointerTo(t)
@@ -222,8 +223,8 @@ func ownJSON(t reflect.Type, addressable bool) (bool, error) {
 	return true, cmp.Or(covers(t, "Marshal"+name), covers(t, "Unmarshal"+name))
 }
 
-// covers refuses t, or a struct that it embeds, if its method is that of an embedded field that is not all there is, or
-// that nobody has made when a value is read.
+// covers refuses t, or a struct that it embeds, if its method is that of an embedded field that is
+// not all there is, or that nobody has made when a value is read.
 func covers(t reflect.Type, method string) error {
 	if t.Kind() != reflect.Struct || !promoted(reflect.PointerTo(t), method) {
 		return nil
@@ -329,8 +330,8 @@ func (w *typeWalk) members(d *Type, t reflect.Type, path string, addressable boo
 	}
 }
 
-// quotes refuses the option ",string" of a type with its own marshaller, which encoding/json writes without the quotes
-// that it wants to read.
+// quotes refuses the option ",string" of a type with its own marshaller, which encoding/json writes
+// without the quotes that it wants to read.
 func (w *typeWalk) quotes(f *Field, path string) {
 	t := &f.Type
 	for t.Kind == "pointer" {
@@ -406,14 +407,15 @@ func twins(t reflect.Type) bool {
 	return t.Kind() == reflect.Map && t.Key().Kind() != reflect.String && t.Key().Implements(textMarshaler)
 }
 
-// alters reports whether a t has an unmarshaller that is not known to leave what it reads as it is. encoding/json gives it the memory
-// that it reads itself.
+// alters reports whether a t has an unmarshaller that is not known to leave what it reads as it is.
+// encoding/json gives it the memory that it reads itself.
 func alters(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return (p.Implements(jsonUnmarshaler) || p.Implements(textUnmarshaler)) && known[ownName(t)] == nil && t != rawMessage
 }
 
-// doubts reports whether a t is a map with keys that encoding/json writes with MarshalText and reads with UnmarshalJSON, which may want another text.
+// doubts reports whether a t is a map with keys that encoding/json writes with MarshalText and
+// reads with UnmarshalJSON, which may want another text.
 func doubts(t reflect.Type) bool {
 	return twins(t) && reflect.PointerTo(t.Key()).Implements(jsonUnmarshaler) && known[ownName(t.Key())] == nil
 }

@@ -46,12 +46,14 @@ func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 
 const (
-	// cleanOffset is where in a cell what is clean begins: in all of them, or, where words are short, in all but numbers.
+	// cleanOffset is where in a cell what is clean begins: in all of them, or, where words are
+	// short, in all but numbers.
 	cleanOffset = unsafe.Offsetof(valueCell{}.cur)
 	shortWords  = unsafe.Sizeof(uintptr(0)) < unsafe.Sizeof(sumCell{}.cur)
 )
 
-// cleanWords are the offsets of the words that hold what is clean in c: one, or two of a number where words are short.
+// cleanWords are the offsets of the words that hold what is clean in c: one, or two of a number
+// where words are short.
 func cleanWords(c *cell) (words []uintptr) {
 	off, size := unsafe.Offsetof(valueCell{}.cur), unsafe.Sizeof(valueCell{}.cur)
 	if c.core == coreSum {

@@ -79,7 +79,8 @@ func show[T any](b *box) ([]byte, error) {
 	return []byte("null"), nil
 }
 
-// zeroJSON is the JSON of the zero T. A marshaller of its own may refuse that, or panic: nobody has written it.
+// zeroJSON is the JSON of the zero T. A marshaller of its own may refuse that, or panic: nobody has
+// written it.
 func zeroJSON[T any]() (raw []byte, ok bool) {
 	defer func() {
 		if recover() != nil {

@@ -6,7 +6,8 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// goesOn reports whether a run that rests is one that Recover goes on with, as Options.Answered says.
+// goesOn reports whether a run that rests is one that Recover goes on with, as Options.Answered
+// says.
 func (s *Supervisor) goesOn(ctx context.Context, info *checkpoint.Info) (bool, error) {
 	if !s.options.Answered || info.Status != checkpoint.StatusInterrupted {
 		return false, nil
@@ -23,8 +24,8 @@ func (s *Supervisor) goesOn(ctx context.Context, info *checkpoint.Info) (bool, e
 	return false, err
 }
 
-// answered reports whether the log says that something has ended for which the run waits. It is read from its end, where the run
-// has come to rest, unless somebody has said much of it since.
+// answered reports whether the log says that something has ended for which the run waits. It is
+// read from its end, where the run has come to rest, unless somebody has said much of it since.
 func (s *Supervisor) answered(ctx context.Context, info *checkpoint.Info) (bool, error) {
 	first := max(info.First, 1)
 	for n := uint64(1); ; n *= 8 {

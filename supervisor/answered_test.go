@@ -43,8 +43,9 @@ func both(t *testing.T, store checkpoint.Store, loses bool) *dispatcher.Dispatch
 	return process(t, g, store, dispatcher.Options{})
 }
 
-// A run that was answered and not gone on with is recovered, if the supervisor is to: however much was said of it since, and whatever
-// else it waits for. One of which nothing was answered since it came to rest is left as it is, and is not told of.
+// A run that was answered and not gone on with is recovered, if the supervisor is to: however much
+// was said of it since, and whatever else it waits for. One of which nothing was answered since it
+// came to rest is left as it is, and is not told of.
 func TestRecoverOfRunsThatWereAnswered(t *testing.T) {
 	ctx := t.Context()
 	answer := func(d *dispatcher.Dispatcher[parcel], run, path string) error {
@@ -142,7 +143,8 @@ func TestRecoverOfRunsThatWereAnswered(t *testing.T) {
 	}
 }
 
-// An answer that nobody has taken into the log counts as one: it was posted, as to a run that somebody has, who died.
+// An answer that nobody has taken into the log counts as one: it was posted, as to a run that
+// somebody has, who died.
 func TestRecoverOfARunWithAnAnswerThatWasPosted(t *testing.T) {
 	var store memory.Store
 	d := asking(t, &store)
@@ -177,8 +179,8 @@ func TestRecoverOfARunWithAnAnswerThatWasPosted(t *testing.T) {
 	}
 }
 
-// What keeps the end of a log from being read is told of its run; what ends with the context is none of that, and neither is a run that
-// is gone.
+// What keeps the end of a log from being read is told of its run; what ends with the context is
+// none of that, and neither is a run that is gone.
 func TestRecoverLooksAtLogsThatCantBeRead(t *testing.T) {
 	store := &memory.Faulty{}
 	d := asking(t, store)

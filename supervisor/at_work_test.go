@@ -14,8 +14,8 @@ import (
 	"github.com/pawlgo/pawl/supervisor"
 )
 
-// One key has no more runs at work than AtWork says, though places are free; others take these, and what waits of the key has its
-// turn when one of its own has ended.
+// One key has no more runs at work than AtWork says, though places are free; others take these, and
+// what waits of the key has its turn when one of its own has ended.
 func TestNoKeyHasMoreAtWorkThanItMay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var store memory.Store
@@ -46,7 +46,8 @@ func TestNoKeyHasMoreAtWorkThanItMay(t *testing.T) {
 	})
 }
 
-// Recovered runs are bounded as well, and a Drain drops all that wait, also of a key that has as many at work as it may.
+// Recovered runs are bounded as well, and a Drain drops all that wait, also of a key that has as
+// many at work as it may.
 func TestADrainDropsWhatAKeyMayNotHaveAtWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var store memory.Store
@@ -65,7 +66,8 @@ func TestADrainDropsWhatAKeyMayNotHaveAtWork(t *testing.T) {
 	})
 }
 
-// A run that is gone on with for one of another key, who joined it, begins at once if there is a place, beside the next of its own.
+// A run that is gone on with for one of another key, who joined it, begins at once if there is a
+// place, beside the next of its own.
 func TestAPlaceIsTakenThoughItIsOfAnotherKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var store memory.Store

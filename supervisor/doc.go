@@ -7,16 +7,17 @@
 //	res, err := task.Wait(ctx)                                   // or don't
 //	drained, err := s.Drain(ctx)                                 // when the process is to end
 //
-// A [Supervisor] holds dispatchers as [Runner] values, whatever their states are. A run that
-// is submitted waits in a queue until fewer than [Options].Cap runs are at work. The queue
-// is fair: its keys, which may be tenants, take turns, so nobody waits behind all the runs
-// of somebody else; [Options].AtWork bounds how many of one key are at work at once. A run that is submitted while it waits or is at work is joined, not run
-// twice.
+// A [Supervisor] holds dispatchers as [Runner] values, whatever their states are. A run that is
+// submitted waits in a queue until fewer than [Options].Cap runs are at work. The queue is fair:
+// its keys, which may be tenants, take turns, so nobody waits behind all the runs of somebody else;
+// [Options].AtWork bounds how many of one key are at work at once. A run that is submitted while it
+// waits or is at work is joined, not run twice.
 //
-// What waits in the queue is in memory alone: a run is durable from when it has begun. Whoever needs it to
-// be so earlier keeps what it came from until then, or opens it before acknowledging it: dispatcher.Dispatcher.Start with a
-// dispatcher.Drain whose channel is closed leaves it Pending, with its input and an error that wraps dispatcher.ErrDrain, and
-// runs nothing; [Supervisor.Continue] goes on with it in its turn, and [Supervisor.Recover] in the next process.
+// What waits in the queue is in memory alone: a run is durable from when it has begun. Whoever
+// needs it to be so earlier keeps what it came from until then, or opens it before acknowledging
+// it: dispatcher.Dispatcher.Start with a dispatcher.Drain whose channel is closed leaves it
+// Pending, with its input and an error that wraps dispatcher.ErrDrain, and runs nothing;
+// [Supervisor.Continue] goes on with it in its turn, and [Supervisor.Recover] in the next process.
 // [Drain].Waiting has those that never began.
 //
 // # Whose a run is
@@ -30,13 +31,15 @@
 //
 // # Ending and beginning
 //
-// [Supervisor.Drain] refuses what is new, lets what runs finish its nodes, and leaves the
-// runs in the store as they stand. [Supervisor.Recover] goes on with every run that was left
-// so, by a Drain or by a process that died, and with those that were opened or rewound and not gone on with since. Runs that rest
-// otherwise, interrupted, failed, cancelled or timed out, are left to whoever resumes them. So is one that was answered before the process died
-// and had not been gone on with: it is Interrupted still. With [Options].Answered Recover goes on with such runs as well; or
-// a service looks for them when it begins, by their Result.Interrupts, and calls Continue. Recover does not look for completed runs either for which
-// input waits (dispatcher.Dispatcher.Enqueue): whoever submits such a run next has it taken.
+// [Supervisor.Drain] refuses what is new, lets what runs finish its nodes, and leaves the runs in
+// the store as they stand. [Supervisor.Recover] goes on with every run that was left so, by a Drain
+// or by a process that died, and with those that were opened or rewound and not gone on with since.
+// Runs that rest otherwise, interrupted, failed, cancelled or timed out, are left to whoever
+// resumes them. So is one that was answered before the process died and had not been gone on with:
+// it is Interrupted still. With [Options].Answered Recover goes on with such runs as well; or a
+// service looks for them when it begins, by their Result.Interrupts, and calls Continue. Recover
+// does not look for completed runs either for which input waits (dispatcher.Dispatcher.Enqueue):
+// whoever submits such a run next has it taken.
 //
 // Recover returns only when all that it recovered has come to rest, which may take as long as
 // the longest of those runs. A service therefore starts it in a goroutine of its own, takes
@@ -59,5 +62,6 @@
 // Drain does not wait for room: it tells what waits so, in [Drain].Waiting if nothing of it is in
 // the store, else in Left.
 //
-// A Supervisor has a goroutine for each run at work, a timer while it waits for room, and no other: there is nothing to close.
+// A Supervisor has a goroutine for each run at work, a timer while it waits for room, and no other:
+// there is nothing to close.
 package supervisor

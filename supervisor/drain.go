@@ -13,9 +13,10 @@ import (
 // are sorted.
 type Drain struct {
 	Finished []string // came to rest: completed, interrupted, failed, cancelled or timed out
-	// Left were left in the store as they stood: Recover goes on with them; or what was called for them was refused. So
-	// were those that had begun, and for which the store has had no room since (checkpoint.ErrFull), also before the Drain:
-	// who went on with them in another way may have brought them further.
+	// Left were left in the store as they stood: Recover goes on with them; or what was called for
+	// them was refused. So were those that had begun, and for which the store has had no room since
+	// (checkpoint.ErrFull), also before the Drain: who went on with them in another way may have
+	// brought them further.
 	Left    []string
 	Stuck   []string // are at work still, or have left a node or a store call that had not returned then
 	Waiting []string // were never begun, perhaps since the store had no room; if they are not in the store, nobody knows of them
@@ -57,9 +58,9 @@ func (e *ending) noteWaiting(t *ticket) {
 // with the cause dispatcher.ErrDrain. Then Drain waits until the deadline, or for
 // Options.Grace, and reports what became of all. It returns as soon as nobody is at work.
 //
-// The error wraps ErrStuck if a run is still at work, or has left a node or a store call that had not returned. Those
-// at work Drain again waits for. Of what a dispatcher has abandoned nobody hears whether it returns: such a run stays
-// among Stuck, and Drain again does not wait for it.
+// The error wraps ErrStuck if a run is still at work, or has left a node or a store call that had
+// not returned. Those at work Drain again waits for. Of what a dispatcher has abandoned nobody
+// hears whether it returns: such a run stays among Stuck, and Drain again does not wait for it.
 func (s *Supervisor) Drain(ctx context.Context) (Drain, error) {
 	if err := present(ctx, s); err != nil {
 		return Drain{}, err

@@ -162,7 +162,8 @@ func TestDrainReturnsInTime(t *testing.T) {
 	}
 }
 
-// A node that its dispatcher has abandoned keeps its run stuck, also when it has come back: Drain again does not wait.
+// A node that its dispatcher has abandoned keeps its run stuck, also when it has come back: Drain
+// again does not wait.
 func TestDrainNamesAbandonedNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var store memory.Store

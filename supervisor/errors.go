@@ -11,13 +11,15 @@ var (
 	ErrDraining = errors.New("supervisor: draining: submit it in the next process")
 	// ErrQueueFull: too many runs wait already. See [QueueError].
 	ErrQueueFull = errors.New("supervisor: queue is full")
-	// ErrUnknownGraph: none of the supervisor's runners is of the run's graph, or takes it by a migration.
+	// ErrUnknownGraph: none of the supervisor's runners is of the run's graph, or takes it by a
+	// migration.
 	ErrUnknownGraph = errors.New("supervisor: no runner of this graph")
 	// ErrOtherStore: the dispatcher has no store, or another one than the supervisor.
 	ErrOtherStore = errors.New("supervisor: the dispatcher has another store: make both with the same one")
 	// ErrWithdrawn: the run was withdrawn before it had its turn. See [Task.Withdraw].
 	ErrWithdrawn = errors.New("supervisor: withdrawn")
-	// ErrStuck: a Drain has ended, and runs are still at work, or have left nodes that had not returned.
+	// ErrStuck: a Drain has ended, and runs are still at work, or have left nodes that had not
+	// returned.
 	ErrStuck = errors.New("supervisor: runs did not end in time")
 )
 
@@ -46,9 +48,9 @@ type OptionError struct {
 
 func (e *OptionError) Error() string { return "supervisor: " + e.Option + " " + e.Reason }
 
-// A RunError says why a run could not be recovered, and is still in the store as it was; or
-// why a submission was refused: the run waits or is at work already, as one of Graph, the
-// dispatcher has another store or none ([ErrOtherStore]), or no runner is of Graph ([ErrUnknownGraph]).
+// A RunError says why a run could not be recovered, and is still in the store as it was; or why a
+// submission was refused: the run waits or is at work already, as one of Graph, the dispatcher has
+// another store or none ([ErrOtherStore]), or no runner is of Graph ([ErrUnknownGraph]).
 type RunError struct {
 	Run, Graph string
 	Err        error

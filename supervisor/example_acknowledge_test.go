@@ -13,8 +13,8 @@ import (
 	"github.com/pawlgo/pawl/supervisor"
 )
 
-// An order is durable, with its input, before it is acknowledged, and runs when it is its turn. If the process died in between,
-// the Recover of the next one would go on with it.
+// An order is durable, with its input, before it is acknowledged, and runs when it is its turn. If
+// the process died in between, the Recover of the next one would go on with it.
 func ExampleSupervisor_Continue() {
 	type order struct{ Item state.Value[string] }
 	ctx, store := context.Background(), new(memory.Store)

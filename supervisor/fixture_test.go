@@ -151,7 +151,8 @@ func heeds(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// recovering has s recover its runs in another goroutine, which ends when what it returns is received.
+// recovering has s recover its runs in another goroutine, which ends when what it returns is
+// received.
 func recovering(t *testing.T, s *supervisor.Supervisor) <-chan supervisor.Recovery {
 	recovered := make(chan supervisor.Recovery)
 	go func() {

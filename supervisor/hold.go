@@ -15,12 +15,12 @@ const (
 	longestHold = 30 * time.Second
 )
 
-// mostLone is how often a run is put back though others have found room meanwhile: the store has none for it alone, as for a large
-// value, and each of its tries keeps the others from beginning.
+// mostLone is how often a run is put back though others have found room meanwhile: the store has
+// none for it alone, as for a large value, and each of its tries keeps the others from beginning.
 const mostLone = 3
 
-// A hold keeps runs from beginning while the store has no room. It has no goroutine: a timer has one run try the
-// store, or ends the hold, and a Drain stops it. The zero hold keeps nobody.
+// A hold keeps runs from beginning while the store has no room. It has no goroutine: a timer has
+// one run try the store, or ends the hold, and a Drain stops it. The zero hold keeps nobody.
 //
 // Invariant: tries is nil if wait is zero.
 type hold struct {
@@ -30,7 +30,8 @@ type hold struct {
 	tries *ticket // began in the hold, and is at work
 }
 
-// full reports whether the store had no room for what a call had to write. A run that rests was told so by a node.
+// full reports whether the store had no room for what a call had to write. A run that rests was
+// told so by a node.
 func (o outcome) full() bool {
 	var rest *dispatcher.Rest
 	return errors.Is(o.err, checkpoint.ErrFull) && !errors.As(o.err, &rest)
@@ -58,8 +59,8 @@ func (s *Supervisor) stands(ctx context.Context, run string) standing {
 	return running
 }
 
-// again reports whether the call for a run is made once more when the store has room: one that goes on with a run, as
-// Recover does, and any other if it has certainly changed nothing.
+// again reports whether the call for a run is made once more when the store has room: one that goes
+// on with a run, as Recover does, and any other if it has certainly changed nothing.
 func (t *ticket) again() bool {
 	if !t.out.full() || t.out.abandoned {
 		return false
@@ -67,8 +68,9 @@ func (t *ticket) again() bool {
 	return !t.alone || t.out.stands == unopened && !errors.Is(t.out.err, checkpoint.ErrCommitUnknown)
 }
 
-// restsMeanwhile is the outcome of a run that was left running when it was put back, and that somebody has cancelled since, say:
-// it stays so, as for Recover, unless it was submitted meanwhile.
+// restsMeanwhile is the outcome of a run that was left running when it was put back, and that
+// somebody has cancelled since, say: it stays so, as for Recover, unless it was submitted
+// meanwhile.
 func (s *Supervisor) restsMeanwhile(ctx context.Context, t *ticket) (outcome, bool) {
 	if t.held.stands != running || s.submitted(t.run) {
 		return outcome{}, false
@@ -80,8 +82,9 @@ func (s *Supervisor) restsMeanwhile(ctx context.Context, t *ticket) (outcome, bo
 	return outcome{status: now.Status, idle: true, err: &dispatcher.Rest{Run: t.run, Status: now.Status}}, true
 }
 
-// putBack puts t at the head of its key if its call is to be made again, and begins the hold; or behind the others of its key if it was
-// the one that tried the store, so that another one does next. It reports whether it has: a supervisor that drains begins nothing any more.
+// putBack puts t at the head of its key if its call is to be made again, and begins the hold; or
+// behind the others of its key if it was the one that tried the store, so that another one does
+// next. It reports whether it has: a supervisor that drains begins nothing any more.
 func (s *Supervisor) putBack(t *ticket) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,8 +108,9 @@ func (s *Supervisor) putBack(t *ticket) bool {
 	return true
 }
 
-// noRoom begins the hold, and has it wait twice as long if t is the run that tried the store, or began one before: what it does before it
-// finds no room may take longer than the hold, which has ended then. s.mu is held.
+// noRoom begins the hold, and has it wait twice as long if t is the run that tried the store, or
+// began one before: what it does before it finds no room may take longer than the hold, which has
+// ended then. s.mu is held.
 func (s *Supervisor) noRoom(t *ticket) {
 	h := &s.hold
 	switch {
@@ -131,12 +135,13 @@ func (s *Supervisor) awaitRoom() {
 	}
 	h.round++
 	round := h.round
-	// The timer's goroutine begins one run at most, whose own goes on; a Drain stops it, and it ends of itself behind that.
+	// The timer's goroutine begins one run at most, whose own goes on; a Drain stops it, and it
+	// ends of itself behind that.
 	h.timer = time.AfterFunc(h.wait, func() { s.begin(s.tryStore(round)) })
 }
 
-// tryStore has one run begin, however long those that were at work before take. It ends the hold if none waits, or if
-// the last one to try is at work still: the store has taken its opening.
+// tryStore has one run begin, however long those that were at work before take. It ends the hold if
+// none waits, or if the last one to try is at work still: the store has taken its opening.
 func (s *Supervisor) tryStore(round int) []*ticket {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,8 +161,8 @@ func (s *Supervisor) tryStore(round int) []*ticket {
 	return []*ticket{h.tries}
 }
 
-// learn begins the hold, or ends it if t has tried the store and rests. What it failed with otherwise tells nothing of room:
-// another one tries in its turn. s.mu is held.
+// learn begins the hold, or ends it if t has tried the store and rests. What it failed with
+// otherwise tells nothing of room: another one tries in its turn. s.mu is held.
 func (s *Supervisor) learn(t *ticket) {
 	if t.out.full() {
 		s.noRoom(t)

@@ -69,8 +69,9 @@ func holds(t *testing.T, s *supervisor.Supervisor, wantWaiting int) {
 	}
 }
 
-// While the store has no room nothing that waits is lost: a run that it refused is at the head of its key again, tries the store a
-// second later, and waits behind the others then; and all go on when one could.
+// While the store has no room nothing that waits is lost: a run that it refused is at the head of
+// its key again, tries the store a second later, and waits behind the others then; and all go on
+// when one could.
 func TestRunsWaitForAStoreThatIsFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newDevice()
@@ -104,7 +105,8 @@ func TestRunsWaitForAStoreThatIsFull(t *testing.T) {
 	})
 }
 
-// One run tries a store that stays full, each time twice as long behind the last one, and at most half a minute.
+// One run tries a store that stays full, each time twice as long behind the last one, and at most
+// half a minute.
 func TestAFullStoreIsTriedByOneRunNowAndThen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newDevice()
@@ -129,7 +131,8 @@ func TestAFullStoreIsTriedByOneRunNowAndThen(t *testing.T) {
 	})
 }
 
-// The store has room again when a run that tries it is at work for as long as others waited: they don't wait for its end.
+// The store has room again when a run that tries it is at work for as long as others waited: they
+// don't wait for its end.
 func TestRunsDoNotWaitForALongOneThatTriesTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newDevice()
@@ -151,8 +154,9 @@ func TestRunsDoNotWaitForALongOneThatTriesTheStore(t *testing.T) {
 	})
 }
 
-// A run for which the store had no room when it was at work goes on when there is some, as a Recover would have it; a call of Go is
-// not made twice then, and ends: Drain tells of it, and the next process goes on.
+// A run for which the store had no room when it was at work goes on when there is some, as a
+// Recover would have it; a call of Go is not made twice then, and ends: Drain tells of it, and the
+// next process goes on.
 func TestRunsThatHadBegunWhenTheStoreWasFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newDevice()
@@ -215,7 +219,8 @@ func TestACallOfGoIsMadeAgainIfItsRunWasNotOpened(t *testing.T) {
 	})
 }
 
-// A Drain while the store is full ends at once, and tells which runs stand in the store; whoever waits is told both reasons.
+// A Drain while the store is full ends at once, and tells which runs stand in the store; whoever
+// waits is told both reasons.
 func TestDrainWhileTheStoreIsFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newDevice()
@@ -268,7 +273,8 @@ func TestRecoverWaitsForRoomInTheStore(t *testing.T) {
 	})
 }
 
-// A run that was left running since the store was full, and that somebody has cancelled before its turn came again, stays so.
+// A run that was left running since the store was full, and that somebody has cancelled before its
+// turn came again, stays so.
 func TestARunThatWaitsForRoomStaysCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newDevice()
@@ -311,7 +317,8 @@ func TestANodeThatFindsNoRoomElsewhereFails(t *testing.T) {
 	})
 }
 
-// Who has joined a run at work that waits for room now is told what becomes of it: by a Drain, or who withdraws it, which is theirs to do as well.
+// Who has joined a run at work that waits for room now is told what becomes of it: by a Drain, or
+// who withdraws it, which is theirs to do as well.
 func TestWhoHasJoinedARunThatWaitsForRoom(t *testing.T) {
 	for _, ends := range []struct {
 		name string
@@ -363,7 +370,8 @@ func unless(done bool) error {
 	return nil
 }
 
-// A run for which alone the store has no room holds up nobody for long, of its key or another one, and ends with ErrFull in the end.
+// A run for which alone the store has no room holds up nobody for long, of its key or another one,
+// and ends with ErrFull in the end.
 func TestARunThatAloneHasNoRoomHoldsUpNobody(t *testing.T) {
 	for _, key := range []string{"", "another"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -410,7 +418,8 @@ func TestARunThatAloneHasNoRoomHoldsUpNobody(t *testing.T) {
 	}
 }
 
-// What a run does before it finds no room is not done again and again without a longer and longer wait, also if it takes longer than that.
+// What a run does before it finds no room is not done again and again without a longer and longer
+// wait, also if it takes longer than that.
 func TestALongNodeBeforeAFullStoreIsNotBegunAllTheTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, attempts := newDevice(), 0
@@ -437,7 +446,8 @@ func TestALongNodeBeforeAFullStoreIsNotBegunAllTheTime(t *testing.T) {
 	})
 }
 
-// A run whose opening was refused when a Drain had ended its call is nowhere in the store, and told so.
+// A run whose opening was refused when a Drain had ended its call is nowhere in the store, and told
+// so.
 func TestDrainTellsWhatWasNeverOpened(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := new(memory.Faulty)

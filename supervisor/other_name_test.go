@@ -11,8 +11,8 @@ import (
 	"github.com/pawlgo/pawl/supervisor"
 )
 
-// Runs of a graph of another name that a migration of a runner brings are recovered, and gone on with, by that runner; if there is
-// one of that name, by it.
+// Runs of a graph of another name that a migration of a runner brings are recovered, and gone on
+// with, by that runner; if there is one of that name, by it.
 func TestRunsOfAGraphThatIsCalledAnewAreTheRunners(t *testing.T) {
 	quiet(t)
 	for name, both := range map[string]bool{"by the migration": false, "by the name": true} {

@@ -2,8 +2,9 @@ package supervisor
 
 import "slices"
 
-// A queue holds runs that wait, in the order of their coming for each key. Keys take turns:
-// pop takes the oldest run of the key that has waited longest since its last turn, of those that may have one more at work.
+// A queue holds runs that wait, in the order of their coming for each key. Keys take turns: pop
+// takes the oldest run of the key that has waited longest since its last turn, of those that may
+// have one more at work.
 //
 // Invariant: turns holds each key of waits once, and no other; no list in waits is empty.
 type queue struct {
@@ -34,7 +35,8 @@ func (q *queue) unpop(t *ticket) {
 	of[0] = t
 }
 
-// pop returns nil if nobody waits, or none of a key of which fewer than most are at work. Zero bounds nobody.
+// pop returns nil if nobody waits, or none of a key of which fewer than most are at work. Zero
+// bounds nobody.
 func (q *queue) pop(most int) *ticket {
 	i := 0 // few are passed over: each has runs at work
 	for i < len(q.turns) && most > 0 && q.atWork[q.turns[i]] >= most {

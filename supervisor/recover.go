@@ -21,20 +21,22 @@ type Recovery struct {
 
 // Recover goes on with every run in the store that was left running by a process that died or
 // drained, or was opened and never begun, or was rewound and not gone on with since
-// (dispatcher.Dispatcher.Rewind): both are Pending; and, as [Options].Answered says, with those that were answered. They wait for their turns like any others, with the
-// label Options.Label as their key, and take at most half of the queue at once. Recover
-// returns when all of them rest.
+// (dispatcher.Dispatcher.Rewind): both are Pending; and, as [Options].Answered says, with those
+// that were answered. They wait for their turns like any others, with the label Options.Label as
+// their key, and take at most half of the queue at once. Recover returns when all of them rest.
 //
-// A run that can't go on is reported and left as it is: its graph has changed, no runner
-// knows it, or its log is damaged. So is one whose store fails: call Recover again now and then, for a run whose store fails at work stays
-// Running. One for which the store has no room waits for it, and so does Recover. Who answers a run, or notes, tags or edits
-// something, has it for a moment, which is waited for; one who takes longer, as an Edit may, keeps it
-// from going on. Runs that rest, or that somebody has cancelled meanwhile, are not
-// touched, unless somebody has submitted them meanwhile. Recover may be called at any time and again.
+// A run that can't go on is reported and left as it is: its graph has changed, no runner knows it,
+// or its log is damaged. So is one whose store fails: call Recover again now and then, for a run
+// whose store fails at work stays Running. One for which the store has no room waits for it, and so
+// does Recover. Who answers a run, or notes, tags or edits something, has it for a moment, which is
+// waited for; one who takes longer, as an Edit may, keeps it from going on. Runs that rest, or that
+// somebody has cancelled meanwhile, are not touched, unless somebody has submitted them meanwhile.
+// Recover may be called at any time and again.
 //
-// A node that ends its process, by os.Exit or for want of memory, does so again at each Recover, since an
-// attempt that a crash has cut off is not counted: do what may end it in a dag.Effect, which is in doubt then
-// and as dag.DoubtFails fails its visit, or cancel the run, which Recover then leaves.
+// A node that ends its process, by os.Exit or for want of memory, does so again at each Recover,
+// since an attempt that a crash has cut off is not counted: do what may end it in a dag.Effect,
+// which is in doubt then and as dag.DoubtFails fails its visit, or cancel the run, which Recover
+// then leaves.
 //
 // If ctx ends first its cause is returned beside what is known; runs that were queued are the
 // supervisor's and go on. The errors of listing runs are returned as well, and ErrDraining if
@@ -137,8 +139,8 @@ func (c *recovery) one(ctx context.Context, info checkpoint.Info) error {
 	}
 }
 
-// goesOn reports whether a run that rests is gone on with. What keeps that from being known is told of the run, and an error if ctx
-// has ended.
+// goesOn reports whether a run that rests is gone on with. What keeps that from being known is told
+// of the run, and an error if ctx has ended.
 func (c *recovery) goesOn(ctx context.Context, info checkpoint.Info) (bool, error) {
 	goes, err := c.s.goesOn(ctx, &info)
 	switch {
@@ -151,9 +153,9 @@ func (c *recovery) goesOn(ctx context.Context, info checkpoint.Info) (bool, erro
 	return goes, nil
 }
 
-// unlessRested goes on with a run unless it rests when it is its turn and nobody has submitted it. Somebody may cancel it
-// between the look at it and the call, or when the call waits for the lease: so the call is for the run as it was seen, and
-// else looks again.
+// unlessRested goes on with a run unless it rests when it is its turn and nobody has submitted it.
+// Somebody may cancel it between the look at it and the call, or when the call waits for the lease:
+// so the call is for the run as it was seen, and else looks again.
 func (s *Supervisor) unlessRested(ctx context.Context, r Runner, run string, all []dispatcher.RunOption) outcome {
 	for {
 		now, err := s.store.Stat(ctx, run)
@@ -175,8 +177,8 @@ func (s *Supervisor) unlessRested(ctx context.Context, r Runner, run string, all
 	}
 }
 
-// crowds reports whether as many runs wait as may. It sorts those that are over, whichever these are: one that takes long
-// keeps no others from their turns.
+// crowds reports whether as many runs wait as may. It sorts those that are over, whichever these
+// are: one that takes long keeps no others from their turns.
 func (c *recovery) crowds() bool {
 	if len(c.tickets) < c.most {
 		return false
@@ -223,7 +225,8 @@ func (c *recovery) sort(t *ticket) {
 	c.s.recovered(t)
 }
 
-// recovered tells, once, that a run which is over was brought back, or why it could not go on. It returns when that was told.
+// recovered tells, once, that a run which is over was brought back, or why it could not go on. It
+// returns when that was told.
 func (s *Supervisor) recovered(t *ticket) {
 	e := Event{Kind: Recovered, Run: t.run, Graph: t.graph, Key: t.key}
 	f := t.out.fate()
@@ -261,7 +264,8 @@ func (o outcome) fate() fate {
 	return fails
 }
 
-// amended reports whether a run is busy with an amendment that takes long, and nobody is at work on it.
+// amended reports whether a run is busy with an amendment that takes long, and nobody is at work on
+// it.
 func amended(err error) bool {
 	var held *checkpoint.BusyError
 	return errors.As(err, &held) && checkpoint.Amends(held.Owner)

@@ -30,7 +30,8 @@ func (c *tally) observe(e supervisor.Event) {
 	c.of[e.Kind]++
 }
 
-// expect checks that each of runs runs was recovered once, and that nobody was told of a submission.
+// expect checks that each of runs runs was recovered once, and that nobody was told of a
+// submission.
 func (c *tally) expect(t *testing.T, runs int) {
 	t.Helper()
 	c.mu.Lock()
@@ -50,7 +51,8 @@ func lefts(t *testing.T, store checkpoint.Store, n int) {
 	left(t, "line", 2, store, runs...)
 }
 
-// Runs that are brought back wait for room in the queue. Nobody has submitted them, and none is refused.
+// Runs that are brought back wait for room in the queue. Nobody has submitted them, and none is
+// refused.
 func TestRecoverIsNoSubmission(t *testing.T) {
 	quiet(t)
 	var store memory.Store
@@ -67,7 +69,8 @@ func TestRecoverIsNoSubmission(t *testing.T) {
 	}
 }
 
-// Of a run that two calls of Recover wait for both report, and the observer is told once; also if it can't go on.
+// Of a run that two calls of Recover wait for both report, and the observer is told once; also if
+// it can't go on.
 func TestRecoverTwiceAtOnce(t *testing.T) {
 	for name, lost := range map[string]error{"rests": nil, "can't go on": errLost} {
 		t.Run(name, func(t *testing.T) {
@@ -119,7 +122,8 @@ func gated(t *testing.T, s *supervisor.Supervisor, d *dispatcher.Dispatcher[parc
 	return task
 }
 
-// Who recovers runs hears of each as soon as it rests, also while one that was queued before it goes on. It is at work no more then.
+// Who recovers runs hears of each as soon as it rests, also while one that was queued before it
+// goes on. It is at work no more then.
 func TestRecoveredIsToldAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var store memory.Store
@@ -188,7 +192,8 @@ func TestDrainWhereRecoveredIsTold(t *testing.T) {
 	})
 }
 
-// A drain ends a Recover that has not come to every run: it says so, and what it had not come to is in the store as it was.
+// A drain ends a Recover that has not come to every run: it says so, and what it had not come to is
+// in the store as it was.
 func TestDrainBeforeAllAreQueued(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var store memory.Store
@@ -223,7 +228,8 @@ func TestDrainBeforeAllAreQueued(t *testing.T) {
 	})
 }
 
-// A run that is at work at once, since another one has ended, is told of as queued before it is told of as begun.
+// A run that is at work at once, since another one has ended, is told of as queued before it is
+// told of as begun.
 func TestQueuedIsToldBeforeBegan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var store memory.Store
@@ -252,7 +258,8 @@ func TestQueuedIsToldBeforeBegan(t *testing.T) {
 	})
 }
 
-// Of a run that another process has brought to its end meanwhile, or that a person has cancelled, nobody is told that it went on.
+// Of a run that another process has brought to its end meanwhile, or that a person has cancelled,
+// nobody is told that it went on.
 func TestRecoverOfARunThatSomebodyElseHasBroughtBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var store memory.Store
@@ -281,7 +288,8 @@ func TestRecoverOfARunThatSomebodyElseHasBroughtBack(t *testing.T) {
 	})
 }
 
-// Under a context that is done nothing is submitted, and the error says so of the run; one that ends later ends no run.
+// Under a context that is done nothing is submitted, and the error says so of the run; one that
+// ends later ends no run.
 func TestSubmitUnderAContextThatIsDone(t *testing.T) {
 	var store memory.Store
 	var told tally
@@ -336,7 +344,8 @@ func TestTextsWithoutAGraph(t *testing.T) {
 	}
 }
 
-// Runs of a key with few of them take their turns among those of a key with many, also if PerKey bounds how many of one may be submitted.
+// Runs of a key with few of them take their turns among those of a key with many, also if PerKey
+// bounds how many of one may be submitted.
 func TestRecoverTakesTurnsBetweenKeys(t *testing.T) {
 	quiet(t)
 	var store memory.Store

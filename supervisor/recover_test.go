@@ -130,7 +130,8 @@ func (s damaged) List(ctx context.Context, f checkpoint.Filter) ([]checkpoint.In
 	return page, err
 }
 
-// A completed run for which input waits is not brought back: whoever submits it has the input taken.
+// A completed run for which input waits is not brought back: whoever submits it has the input
+// taken.
 func TestRecoverLeavesInputThatWaits(t *testing.T) {
 	var store memory.Store
 	d := process(t, line(t, "line", 1, nil), &store, dispatcher.Options{})
@@ -342,7 +343,8 @@ func (s listing) List(ctx context.Context, f checkpoint.Filter) ([]checkpoint.In
 	return s.Store.List(ctx, f)
 }
 
-// Who joins a run that is to be recovered, and that has come to rest before its turn, is told its status.
+// Who joins a run that is to be recovered, and that has come to rest before its turn, is told its
+// status.
 func TestJoiningARecoveryOfARunThatRests(t *testing.T) {
 	var store memory.Store
 	left(t, "line", 2, &store, "run")
@@ -393,8 +395,8 @@ func asking(t *testing.T, store checkpoint.Store) *dispatcher.Dispatcher[parcel]
 	}), store, dispatcher.Options{})
 }
 
-// Who joins a run that is to be recovered has it gone on with, as who submits one that rests: also if it has come to rest
-// before its turn, and was answered.
+// Who joins a run that is to be recovered has it gone on with, as who submits one that rests: also
+// if it has come to rest before its turn, and was answered.
 func TestJoiningARecoveryGoesOnWithTheRun(t *testing.T) {
 	var store memory.Store
 	left(t, "line", 2, &store, "run")
@@ -424,7 +426,8 @@ func TestJoiningARecoveryGoesOnWithTheRun(t *testing.T) {
 	}
 }
 
-// A run that somebody has submitted is gone on with, also if another Recover comes upon it before its turn.
+// A run that somebody has submitted is gone on with, also if another Recover comes upon it before
+// its turn.
 func TestRecoverOfARunThatWasSubmitted(t *testing.T) {
 	var store memory.Store
 	left(t, "line", 2, &store, "run")
@@ -453,7 +456,8 @@ func TestRecoverOfARunThatWasSubmitted(t *testing.T) {
 	})
 }
 
-// Who joins a run when it was its turn, and it was left at rest, is told how it rests, and gets its state.
+// Who joins a run when it was its turn, and it was left at rest, is told how it rests, and gets its
+// state.
 func TestJoiningARecoveryThatIsOver(t *testing.T) {
 	for _, status := range []checkpoint.Status{checkpoint.StatusInterrupted, checkpoint.StatusCancelled} {
 		t.Run(string(status), func(t *testing.T) {
@@ -506,7 +510,8 @@ func (s *appending) Append(ctx context.Context, l checkpoint.Lease, after checkp
 	return s.Store.Append(ctx, l, after, entries)
 }
 
-// A run of which somebody says something at that moment is recovered all the same; one that is cancelled then stays so.
+// A run of which somebody says something at that moment is recovered all the same; one that is
+// cancelled then stays so.
 func TestRecoverBesideAnAmendment(t *testing.T) {
 	for name, call := range map[string]func(ctx context.Context, d *dispatcher.Dispatcher[parcel]) error{
 		"note":   func(ctx context.Context, d *dispatcher.Dispatcher[parcel]) error { return d.Note(ctx, "run", "a.b", 1) },
@@ -572,7 +577,8 @@ func (r runner) Continue(ctx context.Context, run string, o ...dispatcher.RunOpt
 	return r.Dispatcher.Continue(ctx, run, o...)
 }
 
-// A run that somebody amends for longer than that is waited for is no live one: it could not go on, and is there the next time.
+// A run that somebody amends for longer than that is waited for is no live one: it could not go on,
+// and is there the next time.
 func TestRecoverBesideAnAmendmentThatLasts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var store memory.Store

@@ -14,7 +14,8 @@ import (
 	"github.com/pawlgo/pawl/supervisor"
 )
 
-// A Recover that waits for room in the queue has it when a run is withdrawn, and ends when the supervisor drains.
+// A Recover that waits for room in the queue has it when a run is withdrawn, and ends when the
+// supervisor drains.
 func TestRoomForARecovery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var store memory.Store
@@ -85,7 +86,8 @@ func TestDrainOfARunThatRestsAndHasLeftANode(t *testing.T) {
 	})
 }
 
-// A node may fail with any error, also with that by which a Recover knows that it has to look again.
+// A node may fail with any error, also with that by which a Recover knows that it has to look
+// again.
 func TestRecoverOfARunThatFailsWithAStaleCursor(t *testing.T) {
 	var store memory.Store
 	left(t, "line", 2, &store, "run")

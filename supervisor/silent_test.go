@@ -45,7 +45,8 @@ func TestSilentCallIsAnError(t *testing.T) {
 	}
 }
 
-// An answer is not given to a submission that may join another one, where nobody would look at it. A call of Go may give it.
+// An answer is not given to a submission that may join another one, where nobody would look at it.
+// A call of Go may give it.
 func TestAnswersAreForGo(t *testing.T) {
 	b := dag.New[nothing]("asks")
 	dag.Step(b, "node", func(ctx context.Context, _ *nothing) error {

@@ -382,8 +382,8 @@ func TestResultsAreTheDispatchers(t *testing.T) {
 	}
 }
 
-// A run whose interrupt is answered, and which is submitted again, before it is known here that the work on it is over, is gone
-// on with: also if what ends there is a call of the caller's own.
+// A run whose interrupt is answered, and which is submitted again, before it is known here that the
+// work on it is over, is gone on with: also if what ends there is a call of the caller's own.
 func TestJoiningAnInterruptedRunGoesOnWithIt(t *testing.T) {
 	for _, where := range []string{"in the call", "when it has ended"} {
 		t.Run(where, func(t *testing.T) {
@@ -449,7 +449,8 @@ func TestJoiningAnInterruptedRunGoesOnWithIt(t *testing.T) {
 	}
 }
 
-// A run that was completed takes what was enqueued behind that, though it is submitted before it is known here that the work on it is over.
+// A run that was completed takes what was enqueued behind that, though it is submitted before it is
+// known here that the work on it is over.
 func TestJoiningACompletedRunTakesWhatWasEnqueued(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var store memory.Store
@@ -480,7 +481,8 @@ func TestJoiningACompletedRunTakesWhatWasEnqueued(t *testing.T) {
 	})
 }
 
-// Who enqueues input when the call is about to return, and joins it, gets its result: the input is taken when the run is submitted once more.
+// Who enqueues input when the call is about to return, and joins it, gets its result: the input is
+// taken when the run is submitted once more.
 func TestJoiningACallThatIsAboutToReturn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var store memory.Store
@@ -510,7 +512,8 @@ func TestJoiningACallThatIsAboutToReturn(t *testing.T) {
 	})
 }
 
-// Of a run that something abandoned still holds all who have joined it get the one result: it can't be gone on with.
+// Of a run that something abandoned still holds all who have joined it get the one result: it can't
+// be gone on with.
 func TestJoiningARunThatHasAbandonedSomething(t *testing.T) {
 	for _, status := range []checkpoint.Status{checkpoint.StatusInterrupted, checkpoint.StatusCompleted} {
 		synctest.Test(t, func(t *testing.T) {
@@ -583,7 +586,8 @@ func TestJoiningAnInterruptedRunKeepsNobodyWaiting(t *testing.T) {
 	})
 }
 
-// Who joins a run at work that is interrupted when the supervisor drains gets its result. Nothing begins for it.
+// Who joins a run at work that is interrupted when the supervisor drains gets its result. Nothing
+// begins for it.
 func TestJoiningAnInterruptedRunBesideADrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var store memory.Store
@@ -716,7 +720,8 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// What a submission was given is its own, however long it waits and whatever becomes of that meanwhile.
+// What a submission was given is its own, however long it waits and whatever becomes of that
+// meanwhile.
 func TestAWaitingSubmissionKeepsItsOptions(t *testing.T) {
 	var store memory.Store
 	begun, free := make(chan struct{}), make(chan struct{})

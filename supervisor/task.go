@@ -23,23 +23,26 @@ type Task[S any] struct {
 // whose turn it is; "" means the name of the graph. The run gets the values of ctx and not
 // its end.
 //
-// A run that waits for its turn is in memory alone until it has begun: if the process dies before, it is
-// lost, with its input. Whoever has to keep it keeps what it came from until then, or opens it before
-// acknowledging it, as the package says; [Drain].Waiting has those that never began.
+// A run that waits for its turn is in memory alone until it has begun: if the process dies before,
+// it is lost, with its input. Whoever has to keep it keeps what it came from until then, or opens
+// it before acknowledging it, as the package says; [Drain].Waiting has those that never began.
 //
-// If the run waits or is at work already, the task is the one that is there: input and
-// options are not looked at, and both callers get one result, which neither may change. One that is at work and comes to be
-// interrupted is gone on with once more for those who have joined it, since its interrupt may be answered by now, with the
-// input and options of the first of them; so is one that is completed, for those who came when the call had returned. Neither is, and
-// all get the one result, if something that was abandoned holds the run, or the supervisor drains. Input that was enqueued
-// when the call was about to return (dispatcher.Dispatcher.Enqueue) may still wait behind that result: submit the run once more behind it, and it is taken. If
-// it is there as a run of another graph, a [*RunError] wraps dispatcher.ErrBusy.
-// While the store has no room the run waits for it, as the package says.
+// If the run waits or is at work already, the task is the one that is there: input and options are
+// not looked at, and both callers get one result, which neither may change. One that is at work and
+// comes to be interrupted is gone on with once more for those who have joined it, since its
+// interrupt may be answered by now, with the input and options of the first of them; so is one that
+// is completed, for those who came when the call had returned. Neither is, and all get the one
+// result, if something that was abandoned holds the run, or the supervisor drains. Input that was
+// enqueued when the call was about to return (dispatcher.Dispatcher.Enqueue) may still wait behind
+// that result: submit the run once more behind it, and it is taken. If it is there as a run of
+// another graph, a [*RunError] wraps dispatcher.ErrBusy. While the store has no room the run waits
+// for it, as the package says.
 //
-// ErrDraining if the supervisor drains, a [*QueueError] if too many runs wait, a [*RunError]
-// that wraps ErrOtherStore if d has not the supervisor's store, an [*OptionError] if one of
-// ctx, s and d is nil, or for dispatcher.Answering, which a task that is joined would not look at (Answer, or [Go]), an error that wraps ctx's cause if ctx is done already; then nothing has happened. A
-// ctx that ends later changes nothing.
+// ErrDraining if the supervisor drains, a [*QueueError] if too many runs wait, a [*RunError] that
+// wraps ErrOtherStore if d has not the supervisor's store, an [*OptionError] if one of ctx, s and d
+// is nil, or for dispatcher.Answering, which a task that is joined would not look at (Answer, or
+// [Go]), an error that wraps ctx's cause if ctx is done already; then nothing has happened. A ctx
+// that ends later changes nothing.
 func Submit[S any](
 	ctx context.Context, s *Supervisor, d *dispatcher.Dispatcher[S], key, run string, input func(*S),
 	options ...dispatcher.RunOption,
@@ -54,14 +57,15 @@ func Submit[S any](
 		})
 }
 
-// Go is [Submit] for any call of d that works on the run: Start, Resume or Turn, say. call
-// has to pass on its context and the option drain, and to return when d has. If the run
-// waits or is at work already Go is refused, because what call would have done is not what
-// is done there: a [*RunError] that wraps dispatcher.ErrBusy. So it is while the run is gone on with for those who have
-// joined it, when who submitted it has its result already.
+// Go is [Submit] for any call of d that works on the run: Start, Resume or Turn, say. call has to
+// pass on its context and the option drain, and to return when d has. If the run waits or is at
+// work already Go is refused, because what call would have done is not what is done there: a
+// [*RunError] that wraps dispatcher.ErrBusy. So it is while the run is gone on with for those who
+// have joined it, when who submitted it has its result already.
 //
-// call is made again if the store had no room to open the run, of which it has nothing then, and as often as it has none. Where it had none for a run that
-// exists, as for a Turn, the task ends with checkpoint.ErrFull.
+// call is made again if the store had no room to open the run, of which it has nothing then, and as
+// often as it has none. Where it had none for a run that exists, as for a Turn, the task ends with
+// checkpoint.ErrFull.
 //
 // A nil call is an [*OptionError]; so is, for who waits, that call returned a nil result and
 // a nil error.
@@ -103,10 +107,10 @@ func enter[S any](
 	return &Task[S]{s, t, read}, nil
 }
 
-// Continue goes on with a run that exists when it is its turn, whatever its graph is: after
-// its interrupt was answered, say. It is like [Submit], but the result has no state.
-// ErrUnknownGraph if no runner is of the run's graph, or takes it, checkpoint.ErrNotFound if there is no
-// such run, an error of the store if that can't tell.
+// Continue goes on with a run that exists when it is its turn, whatever its graph is: after its
+// interrupt was answered, say. It is like [Submit], but the result has no state. ErrUnknownGraph if
+// no runner is of the run's graph, or takes it, checkpoint.ErrNotFound if there is no such run, an
+// error of the store if that can't tell.
 func (s *Supervisor) Continue(
 	ctx context.Context, key, run string, options ...dispatcher.RunOption,
 ) (*Task[struct{}], error) {
@@ -133,8 +137,8 @@ func (s *Supervisor) Continue(
 	return &Task[struct{}]{s: s, ticket: t}, nil
 }
 
-// resume has the runner of its graph go on with a run when it is its turn; with one that is to be recovered unless it has
-// come to rest by then.
+// resume has the runner of its graph go on with a run when it is its turn; with one that is to be
+// recovered unless it has come to rest by then.
 func (s *Supervisor) resume(
 	ctx context.Context, key string, info checkpoint.Info, how joining, options []dispatcher.RunOption,
 ) (*ticket, error) {
@@ -177,9 +181,10 @@ func (t *Task[S]) none() bool { return t == nil || t.ticket == nil }
 // its cause, and the run goes on, or goes on waiting: it is the supervisor's. The Result is
 // never nil.
 //
-// A task that joined one of another state type, as a Continue may, has all of its result but
-// State, which is read anew: it may be of later, if somebody went on with the run meanwhile. One that joined a Recover too
-// late, which had just left the run cancelled, say, has its status and its state, and a [*dispatcher.Rest].
+// A task that joined one of another state type, as a Continue may, has all of its result but State,
+// which is read anew: it may be of later, if somebody went on with the run meanwhile. One that
+// joined a Recover too late, which had just left the run cancelled, say, has its status and its
+// state, and a [*dispatcher.Rest].
 func (t *Task[S]) Wait(ctx context.Context) (*dispatcher.Result[S], error) {
 	none := &dispatcher.Result[S]{Run: t.Run(), State: new(S)}
 	if t.none() {

@@ -68,8 +68,8 @@ const (
 	recovers // joins, and nobody has submitted it
 )
 
-// submit queues a run, or joins one that is there. ctx gives call its values. Of what Recover brings it tells neither
-// that it was joined nor that there was no room yet.
+// submit queues a run, or joins one that is there. ctx gives call its values. Of what Recover
+// brings it tells neither that it was joined nor that there was no room yet.
 func (s *Supervisor) submit(
 	ctx context.Context, run, graph, key string, how joining, call func(context.Context) outcome,
 ) (*ticket, error) {
@@ -130,8 +130,8 @@ func late(ctx context.Context, run string) error {
 }
 
 // admit queues t, and returns those who are to be begun. If the run is there already, joined is its
-// ticket; of one at work it is the next ticket, which may be t: the run may have been interrupted and answered by now, and the work
-// on it is over but for telling so.
+// ticket; of one at work it is the next ticket, which may be t: the run may have been interrupted
+// and answered by now, and the work on it is over but for telling so.
 func (s *Supervisor) admit(t *ticket, how joining) (first []*ticket, joined *ticket, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -332,8 +332,9 @@ func broken(p any, stack []byte) error {
 	return e
 }
 
-// end makes known that the work on t is over, and returns those who are next. Those who have joined it at work get its outcome, unless
-// the run goes on: again is their ticket then, now in the queue, though that is full, for they were taken.
+// end makes known that the work on t is over, and returns those who are next. Those who have joined
+// it at work get its outcome, unless the run goes on: again is their ticket then, now in the queue,
+// though that is full, for they were taken.
 func (s *Supervisor) end(t *ticket) (next []*ticket, again *ticket) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -234,7 +234,8 @@ func TestSupersJoinedResultHasEachField(t *testing.T) {
 	}
 }
 
-// A key of which all that waited was withdrawn has its turn again with what is submitted for it next.
+// A key of which all that waited was withdrawn has its turn again with what is submitted for it
+// next.
 func TestKeyOfWhichAllWasWithdrawnWaitsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var store memory.Store

@@ -11,23 +11,25 @@ import (
 	"time"
 )
 
-// An alarm hears of tables that Badger could not write, which it tells nobody but its log, and stops the store.
+// An alarm hears of tables that Badger could not write, which it tells nobody but its log, and
+// stops the store.
 //
-// Badger tries again, and that does harm: when the manifest was written and could not be synced it removes the
-// table that the manifest names by now, and the next Open finds a table missing. So the goroutine that failed
-// ends here, when the manifest has been mended. What it was to write is in the log of what is in memory still.
+// Badger tries again, and that does harm: when the manifest was written and could not be synced it
+// removes the table that the manifest names by now, and the next Open finds a table missing. So the
+// goroutine that failed ends here, when the manifest has been mended. What it was to write is in
+// the log of what is in memory still.
 //
-// It also holds up compactions before they write a table: into a directory that is not the store's (see home),
-// or where no file can be made. Of a table whose file it can't make Badger's compaction drops the error, and then
-// it removes the tables that it has compacted.
+// It also holds up compactions before they write a table: into a directory that is not the store's
+// (see home), or where no file can be made. Of a table whose file it can't make Badger's compaction
+// drops the error, and then it removes the tables that it has compacted.
 type alarm struct {
 	dir    string // of the database
 	home   *home
 	failed atomic.Pointer[error]       // the first failure
 	stop   atomic.Pointer[func(error)] // of the store, once there is one
 
-	// crowded says that a commit may have to wait until a table is written: when Badger last began to collect anew in
-	// memory, as much was waiting to become tables as may.
+	// crowded says that a commit may have to wait until a table is written: when Badger last began
+	// to collect anew in memory, as much was waiting to become tables as may.
 	crowded atomic.Bool
 }
 
@@ -37,7 +39,8 @@ const (
 	compactionFailed = "LOG Compact FAILED"
 	tableIsFull      = "[%d] LOG Compact. Added" // said before a compaction writes it
 
-	// Said in a commit, when what is collected in memory is to become a table: how large it is, and how many wait with it.
+	// Said in a commit, when what is collected in memory is to become a table: how large it is, and
+	// how many wait with it.
 	memoryIsFull = "Flushing memtable, mt.size=%d size of flushChan: %d"
 )
 
@@ -69,9 +72,9 @@ func (a *alarm) Debugf(format string, args ...any) {
 	}
 }
 
-// awaitRoom waits until the directory is where it was and files can be made in it, and stops the store if
-// that is not so. The compaction that waits can't be ended: of one whose goroutine ends Badger takes the half
-// that is written for all of it.
+// awaitRoom waits until the directory is where it was and files can be made in it, and stops the
+// store if that is not so. The compaction that waits can't be ended: of one whose goroutine ends
+// Badger takes the half that is written for all of it.
 func (a *alarm) awaitRoom() {
 	for err := a.room(); err != nil; err = a.room() {
 		if stop := a.stop.Load(); stop != nil {
@@ -81,15 +84,17 @@ func (a *alarm) awaitRoom() {
 	}
 }
 
-// filesAtOnce is more than Badger makes before it says again that it will make one: it writes eight tables
-// of a compaction at a time.
+// filesAtOnce is more than Badger makes before it says again that it will make one: it writes eight
+// tables of a compaction at a time.
 const filesAtOnce = 12
 
-// probe begins the names of files that room makes for a moment, and leaves if the process is killed then.
+// probe begins the names of files that room makes for a moment, and leaves if the process is killed
+// then.
 const probe = "probe-"
 
-// removeProbes removes from a directory what a killed process has left of room: files of no bytes whose names go on with digits
-// alone. The database is open by then, and may just have room look: those are gone at any moment.
+// removeProbes removes from a directory what a killed process has left of room: files of no bytes
+// whose names go on with digits alone. The database is open by then, and may just have room look:
+// those are gone at any moment.
 func removeProbes(dir string) error {
 	files, err := os.ReadDir(dir)
 	for _, f := range files {

@@ -80,7 +80,8 @@ func TestCompactionWaitsForItsDirectory(t *testing.T) {
 	<-ended
 }
 
-// What Open removes of killed processes may be what its own database has made a moment ago, and is gone by then.
+// What Open removes of killed processes may be what its own database has made a moment ago, and is
+// gone by then.
 func TestProbesMayBeGoneWhenTheyAreRemoved(t *testing.T) {
 	dir := t.TempDir()
 	lock, err := os.Create(filepath.Join(dir, lockFile))

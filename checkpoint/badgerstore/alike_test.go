@@ -17,9 +17,9 @@ import (
 	"github.com/pawlgo/pawl/checkpoint/memory"
 )
 
-// Whatever is asked of a store in memory and of one on the disk, in any order, sensible or not, both answer the same,
-// over reopenings of the one on the disk, and Verify finds nothing. PAWL_RANDOM is how many histories are tried, by
-// default 20.
+// Whatever is asked of a store in memory and of one on the disk, in any order, sensible or not,
+// both answer the same, over reopenings of the one on the disk, and Verify finds nothing.
+// PAWL_RANDOM is how many histories are tried, by default 20.
 func TestRandomCallsOfTwoStores(t *testing.T) {
 	t.Parallel()
 	n := 20

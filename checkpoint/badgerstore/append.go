@@ -95,8 +95,8 @@ func (s *Store) held(l checkpoint.Lease) (*run, error) {
 	return r, nil
 }
 
-// Append implements [checkpoint.Store]. If ctx ends while the append is being written the
-// error is ErrCommitUnknown, unless it is the pieces of a large one that are: nothing has happened then.
+// Append implements [checkpoint.Store]. If ctx ends while the append is being written the error is
+// ErrCommitUnknown, unless it is the pieces of a large one that are: nothing has happened then.
 func (s *Store) Append(
 	ctx context.Context, l checkpoint.Lease, after checkpoint.Head, entries []checkpoint.Entry,
 ) (_ checkpoint.Head, err error) {
@@ -163,8 +163,8 @@ func (s *Store) Append(
 // besideData is more than what the record of an append counts beside its data.
 const besideData = 1 << 10
 
-// enterAppend begins a call that appends to a run whose head must be after. It returns the run with its number, and leaves
-// in before what is known of it.
+// enterAppend begins a call that appends to a run whose head must be after. It returns the run with
+// its number, and leaves in before what is known of it.
 func (s *Store) enterAppend(
 	ctx context.Context, l checkpoint.Lease, after checkpoint.Head, before *checkpoint.Info,
 ) (*run, uint64, error) {
@@ -181,8 +181,8 @@ func (s *Store) enterAppend(
 	r.users++
 	num := r.num
 	if num == 0 {
-		// The run has it once this append is durable. If it fails the next one has another number, for they tell the
-		// order in which runs came to be.
+		// The run has it once this append is durable. If it fails the next one has another number,
+		// for they tell the order in which runs came to be.
 		s.lastRun++
 		num = s.lastRun
 	}
@@ -214,8 +214,8 @@ func (s *Store) stillAt(l checkpoint.Lease, after checkpoint.Head) error {
 	return err
 }
 
-// describe adds to an append what changes beside the log: the row of the run, whose status was that, its number under
-// its id, and the messages that entries drain.
+// describe adds to an append what changes beside the log: the row of the run, whose status was
+// that, its number under its id, and the messages that entries drain.
 func (s *Store) describe(q *request, was checkpoint.Status, num uint64, entries []checkpoint.Entry) error {
 	first := q.after.Seq == 0
 	named := false

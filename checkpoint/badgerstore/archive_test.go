@@ -127,8 +127,8 @@ func TestImportThatFailsLeavesNoKeys(t *testing.T) {
 	}
 }
 
-// A run is not restored with an append that is larger than those that the store takes, which no later call could read: it is refused,
-// however well it can be compressed, and leaves nothing.
+// A run is not restored with an append that is larger than those that the store takes, which no
+// later call could read: it is refused, however well it can be compressed, and leaves nothing.
 func TestRestoreOfAnAppendThatIsTooLarge(t *testing.T) {
 	t.Parallel()
 	s := openUnsynced(t, t.TempDir())
@@ -184,8 +184,8 @@ func TestRestoreOfARunThatCameToBeMeanwhile(t *testing.T) {
 	}
 }
 
-// What an import writes comes in pieces, each in a transaction: of 128 KiB at most, or one append, and of
-// 256 keys at most. So it keeps nobody waiting for long who appends meanwhile.
+// What an import writes comes in pieces, each in a transaction: of 128 KiB at most, or one append,
+// and of 256 keys at most. So it keeps nobody waiting for long who appends meanwhile.
 func TestImportIsWrittenInPieces(t *testing.T) {
 	t.Parallel()
 	from, s := openUnsynced(t, t.TempDir()), openUnsynced(t, t.TempDir())

@@ -19,8 +19,9 @@ type guarded struct {
 	loose  []looseTable
 }
 
-// A looseTable is one that the manifest does not name. Badger would remove it, so it is set aside while Badger opens
-// the database. Meanwhile Badger may use its number for another table, which stays where it is whatever comes then.
+// A looseTable is one that the manifest does not name. Badger would remove it, so it is set aside
+// while Badger opens the database. Meanwhile Badger may use its number for another table, which
+// stays where it is whatever comes then.
 type looseTable struct {
 	path  string
 	aside string // where it is, or "" as long as it is at path
@@ -36,8 +37,9 @@ func (t *looseTable) now() string {
 	return t.path
 }
 
-// takeBack puts a table back that a process had set aside which died, and returns where it is then: it stays aside, and
-// is loose, where Badger has used its number. What was not set aside is where it was.
+// takeBack puts a table back that a process had set aside which died, and returns where it is then:
+// it stays aside, and is loose, where Badger has used its number. What was not set aside is where
+// it was.
 func (g *guarded) takeBack(path string) (string, error) {
 	if filepath.Ext(path) != asideExt {
 		return path, nil

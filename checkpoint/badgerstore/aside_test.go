@@ -10,8 +10,8 @@ import (
 	"github.com/pawlgo/pawl/checkpoint/badgerstore"
 )
 
-// interrupted is a copy of a store whose process died while it wrote its first table: of that there is
-// a beginning, and all that is in it is still in the log of what was in memory.
+// interrupted is a copy of a store whose process died while it wrote its first table: of that there
+// is a beginning, and all that is in it is still in the log of what was in memory.
 func interrupted(t *testing.T) (dir string, want *library) {
 	t.Helper()
 	live := t.TempDir()
@@ -37,9 +37,9 @@ func begin(t *testing.T, dir, table string) {
 	}
 }
 
-// A table that the manifest does not name is set aside while a store is opened. If that fails behind Badger, which
-// has written another table of the same number, that one stays, and so it does if the process died: what
-// was aside is removed by the first that opens the store.
+// A table that the manifest does not name is set aside while a store is opened. If that fails
+// behind Badger, which has written another table of the same number, that one stays, and so it does
+// if the process died: what was aside is removed by the first that opens the store.
 func TestTablesSetAsideReplaceNone(t *testing.T) {
 	t.Parallel()
 	dir, want := interrupted(t)

@@ -51,7 +51,8 @@ func (a *auditor) damaged(run string, part checkpoint.Part, err error) bool {
 	return false
 }
 
-// each calls do for the keys of a kind, which may move the iterator on by a seek, until it returns false.
+// each calls do for the keys of a kind, which may move the iterator on by a seek, until it returns
+// false.
 func (a *auditor) each(kind byte, do func(it *badger.Iterator, key []byte) bool) bool {
 	ofRun := bytes.IndexByte([]byte{logKey, rowKey, postKey, snapshotKey, a.s.kinds.deleted, trimmedKey}, kind) >= 0
 	return a.eachWith([]byte{kind}, func(it *badger.Iterator, key []byte) bool {
@@ -62,8 +63,8 @@ func (a *auditor) each(kind byte, do func(it *badger.Iterator, key []byte) bool)
 	})
 }
 
-// eachWith is each for the keys of any prefix. They rise: a table whose bytes have changed since it was opened may
-// lead back to where the iterator has been.
+// eachWith is each for the keys of any prefix. They rise: a table whose bytes have changed since it
+// was opened may lead back to where the iterator has been.
 func (a *auditor) eachWith(prefix []byte, do func(it *badger.Iterator, key []byte) bool) bool {
 	it, err := a.iterator(prefix, false)
 	if err != nil {
@@ -208,7 +209,8 @@ func (a *auditor) strays() bool {
 	return ok
 }
 
-// ofRuns finds keys with that prefix, behind which the number of a run stands, whose run there is not.
+// ofRuns finds keys with that prefix, behind which the number of a run stands, whose run there is
+// not.
 func (a *auditor) ofRuns(prefix []byte, what string) bool {
 	end := len(prefix) + 8
 	return a.eachWith(prefix, func(it *badger.Iterator, key []byte) bool {

@@ -16,7 +16,8 @@ import (
 	"github.com/pawlgo/pawl/checkpoint/badgerstore"
 )
 
-// A copy of the whole directory of a store that is closed is opened elsewhere, holds the same, and goes on; so does the store.
+// A copy of the whole directory of a store that is closed is opened elsewhere, holds the same, and
+// goes on; so does the store.
 func TestACopyOfAClosedStoreGoesOn(t *testing.T) {
 	t.Parallel()
 	dir, to := t.TempDir(), filepath.Join(t.TempDir(), "backup")
@@ -43,8 +44,8 @@ func TestACopyOfAClosedStoreGoesOn(t *testing.T) {
 	}
 }
 
-// A copy that is made file by file while the store is written to is refused as damaged, or has all that was acknowledged before
-// it was begun, and what it has of a run is sound.
+// A copy that is made file by file while the store is written to is refused as damaged, or has all
+// that was acknowledged before it was begun, and what it has of a run is sound.
 func TestACopyOfALiveStoreIsRefusedOrSound(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -114,7 +114,8 @@ func (s *Store) leaveBase(b *base) {
 	s.forget(b)
 }
 
-// forget forgets a base that nobody uses: what is known of it then is what the disk says. The store's mutex is held.
+// forget forgets a base that nobody uses: what is known of it then is what the disk says. The
+// store's mutex is held.
 func (s *Store) forget(b *base) {
 	if b.users+b.inFlight+b.doubts == 0 && s.bases[b.digest] == b {
 		delete(s.bases, b.digest)
@@ -315,8 +316,9 @@ func (h *hold) refer(ctx context.Context, q *request, digest string, data []byte
 	return nil
 }
 
-// kept reports whether the base of r is kept, and with an error that it can't be read: a run that came to
-// stand on it would be lost with it. What is being written is sound, unless that is undone: counts finds out.
+// kept reports whether the base of r is kept, and with an error that it can't be read: a run that
+// came to stand on it would be lost with it. What is being written is sound, unless that is undone:
+// counts finds out.
 func (s *Store) kept(r *ref) (bool, error) {
 	b := r.base
 	s.mu.Lock()
@@ -333,8 +335,8 @@ func (s *Store) kept(r *ref) (bool, error) {
 	return true, err
 }
 
-// abandonAll adds to q the marks of all pieces that there are of a base whose turn the hold has, if it is not known which it
-// was in: q leaves them to nobody.
+// abandonAll adds to q the marks of all pieces that there are of a base whose turn the hold has, if
+// it is not known which it was in: q leaves them to nobody.
 func (h *hold) abandonAll(q *request, b *base) error {
 	s := h.s
 	s.mu.Lock()
@@ -367,8 +369,8 @@ func (h *hold) drop(ctx context.Context, q *request, digests []string) error {
 	return nil
 }
 
-// change adds r to q, and counts what the committer adds for it at most: by then it is too late to find that it
-// is more than a transaction can be.
+// change adds r to q, and counts what the committer adds for it at most: by then it is too late to
+// find that it is more than a transaction can be.
 func (h *hold) change(q *request, r ref) {
 	h.s.mu.Lock()
 	large, mark := r.base.large, piecesKeyOf(r.base.digest, r.base.pieces)
@@ -418,8 +420,8 @@ func (h *hold) end(ctx context.Context, err error) {
 }
 
 // counts changes what q changes of the bases' counts, and adds the keys that say so. It returns
-// errBaseMoved, and changes nothing, if a base is not as q takes it to be, and its damage if q gives
-// up a base of which nobody knows how it is kept. The store's mutex is held.
+// errBaseMoved, and changes nothing, if a base is not as q takes it to be, and its damage if q
+// gives up a base of which nobody knows how it is kept. The store's mutex is held.
 func (q *request) counts() error {
 	for _, r := range q.refs {
 		if r.by > 0 && (r.makes != (r.base.count == 0) || !r.writes() && r.undone != r.base.undone) {

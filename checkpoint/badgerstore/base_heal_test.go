@@ -8,8 +8,8 @@ import (
 	"github.com/pawlgo/pawl/checkpoint/badgerstore"
 )
 
-// Who comes to share a base while another one heals it is not told that he has it if there was no room for that: he heals
-// it himself.
+// Who comes to share a base while another one heals it is not told that he has it if there was no
+// room for that: he heals it himself.
 func TestShareOfABaseWhoseHealIsRefused(t *testing.T) {
 	t.Parallel()
 	base := []byte(`{"small":true}`)
@@ -57,8 +57,8 @@ func TestShareOfABaseWhoseHealIsRefused(t *testing.T) {
 	}
 }
 
-// A heal behind an Open that finds no room changes nothing of what is known of the base: the run on it stays, and once there
-// is room it is healed, and nothing of the old one is left.
+// A heal behind an Open that finds no room changes nothing of what is known of the base: the run on
+// it stays, and once there is room it is healed, and nothing of the old one is left.
 func TestHealBehindAnOpenThatIsRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

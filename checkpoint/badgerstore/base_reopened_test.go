@@ -8,8 +8,9 @@ import (
 	"github.com/pawlgo/pawl/checkpoint/badgerstore"
 )
 
-// Also a base whose own value was found damaged or missing when the store was opened is written anew by who comes to share
-// it, however it was kept and is kept then, and nothing of the old one is left. Until then the runs on it stay.
+// Also a base whose own value was found damaged or missing when the store was opened is written
+// anew by who comes to share it, however it was kept and is kept then, and nothing of the old one
+// is left. Until then the runs on it stay.
 func TestDamagedBaseIsHealedBehindAnOpen(t *testing.T) {
 	t.Parallel()
 	flipped := func(t *testing.T, s *badgerstore.Store, key []byte) {

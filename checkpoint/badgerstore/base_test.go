@@ -10,8 +10,9 @@ import (
 	"github.com/pawlgo/pawl/checkpoint/badgerstore"
 )
 
-// Who comes to share a base that can't be read any more, by a Fork, a Trim or an Import, has it all the same: it is
-// written anew, and those that stood on it before are healed with that. Nothing of the old one is left.
+// Who comes to share a base that can't be read any more, by a Fork, a Trim or an Import, has it all
+// the same: it is written anew, and those that stood on it before are healed with that. Nothing of
+// the old one is left.
 func TestSharedBaseThatIsDamagedIsHealed(t *testing.T) {
 	t.Parallel()
 	large, small := forkstoreBase(1), []byte(`{"small":true}`)
@@ -115,7 +116,8 @@ func put(t *testing.T, s *badgerstore.Store, key, value []byte) {
 	}
 }
 
-// A base that can't be read stays as it was if there is no room for what heals it, and is healed once there is.
+// A base that can't be read stays as it was if there is no room for what heals it, and is healed
+// once there is.
 func TestBaseIsHealedOnceThereIsRoom(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -158,7 +160,8 @@ func TestBaseIsHealedOnceThereIsRoom(t *testing.T) {
 	}
 }
 
-// What Import has acknowledged can be read, also if the base that it shares is sealed with a key that is lost.
+// What Import has acknowledged can be read, also if the base that it shares is sealed with a key
+// that is lost.
 func TestImportOverABaseOfALostKey(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

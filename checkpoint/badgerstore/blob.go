@@ -17,11 +17,12 @@ import (
 // the blob's and the attempt. It is sealed as a whole: a chunk alone says nothing, and can't
 // stand in another's place.
 //
-// Chunks are written before the blob's key, each in a transaction that it shares with the
-// appends of other runs: so a large value keeps nobody waiting for long, and exists when
-// its key does. Two who write one key do not meddle with each other's chunks, only the one
-// whose key is written counts. Chunks without a key, of the other or of a process that died,
-// are removed with the run; those of messages, which go when they are drained, also when it is trimmed; those of a first append that fails go with it, or when the store is next opened.
+// Chunks are written before the blob's key, each in a transaction that it shares with the appends
+// of other runs: so a large value keeps nobody waiting for long, and exists when its key does. Two
+// who write one key do not meddle with each other's chunks, only the one whose key is written
+// counts. Chunks without a key, of the other or of a process that died, are removed with the run;
+// those of messages, which go when they are drained, also when it is trimmed; those of a first
+// append that fails go with it, or when the store is next opened.
 const (
 	inlineMost   = 512 << 10
 	chunkSize    = 64 << 10
@@ -78,9 +79,9 @@ func (s *Store) newAttempt() attempt {
 	return attempt{opened: s.opened, number: s.attempts.Add(1)}
 }
 
-// putChunks writes the chunks of x, in pieces, each with what prepare adds to its request. Beside requests of
-// others a piece is one chunk, of which few are written: see [Store.owes]. Whoever gives up a piece gets his memory back while it
-// is written: so what may be his is copied.
+// putChunks writes the chunks of x, in pieces, each with what prepare adds to its request. Beside
+// requests of others a piece is one chunk, of which few are written: see [Store.owes]. Whoever
+// gives up a piece gets his memory back while it is written: so what may be his is copied.
 func (s *Store) putChunks(ctx context.Context, x parcel, a attempt, prepare func(part *request)) error {
 	for i := 0; i*chunkSize < len(x.data); {
 		part := newRequest()
@@ -135,7 +136,8 @@ func (v *view) blob(run string, key, value []byte, aboutLen int) (about, data []
 	return about, data, err
 }
 
-// chunks joins the chunks, each of which has so many bytes but the last one, of a value of that length and checksum.
+// chunks joins the chunks, each of which has so many bytes but the last one, of a value of that
+// length and checksum.
 func (v *view) chunks(key []byte, a attempt, each int, size uint64, sum uint32) ([]byte, error) {
 	if size > MaxSnapshot+sealingMost {
 		return nil, checkpoint.Damage("the length of a blob is impossible")

@@ -31,8 +31,9 @@ func (c *careful) key() (id string, err error) {
 
 const keyIDMost = 64 // as of checkpoint.NewKey
 
-// seal returns what plain is when it is sealed. It is not longer than what is read again, and it is something: two calls
-// would return the same nothing, which can't be opened. A cipher that squeezes may return less than plain.
+// seal returns what plain is when it is sealed. It is not longer than what is read again, and it is
+// something: two calls would return the same nothing, which can't be opened. A cipher that squeezes
+// may return less than plain.
 func (c *careful) seal(plain, place []byte) (b []byte, err error) {
 	defer recovered("Seal", &err)
 	if b, err = c.cipher.Seal(nil, plain, place); err != nil {

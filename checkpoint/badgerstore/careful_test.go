@@ -52,8 +52,8 @@ func panicked(t *testing.T, name, call string, err error) {
 	}
 }
 
-// A cipher that panics fails the call that needed it, whoever's goroutine that is: the process lives,
-// nothing has changed, and the store goes on.
+// A cipher that panics fails the call that needed it, whoever's goroutine that is: the process
+// lives, nothing has changed, and the store goes on.
 func TestPanicOfACipher(t *testing.T) {
 	t.Parallel()
 	o := sealedBy(t, keyOf(t, "k1", 1))
@@ -124,7 +124,8 @@ func TestPanicOfACipher(t *testing.T) {
 	}
 }
 
-// A cipher that panics fails an Open, of a store that is being made too. What it was to open is as it was.
+// A cipher that panics fails an Open, of a store that is being made too. What it was to open is as
+// it was.
 func TestPanicOfACipherDuringOpen(t *testing.T) {
 	t.Parallel()
 	one, two := keyOf(t, "k1", 1), keyOf(t, "k2", 2)
@@ -180,8 +181,8 @@ func (c *leavingCipher) leave(call string) {
 	}
 }
 
-// A cipher that ends its goroutine fails an Open, of a store that is being made too, at once. What it
-// was to open is as it was, and is not locked.
+// A cipher that ends its goroutine fails an Open, of a store that is being made too, at once. What
+// it was to open is as it was, and is not locked.
 func TestCipherThatLeavesAnOpen(t *testing.T) {
 	t.Parallel()
 	for _, call := range []string{"Key", "Seal", "Open"} {
@@ -263,7 +264,8 @@ func (c *muteCipher) Seal(dst, plain, place []byte) ([]byte, error) {
 	return c.Cipher.Seal(dst, plain, place)
 }
 
-// What a cipher has sealed as nothing could not be opened again: it is refused when it is written, and nothing is.
+// What a cipher has sealed as nothing could not be opened again: it is refused when it is written,
+// and nothing is.
 func TestCipherThatReturnsNothing(t *testing.T) {
 	t.Parallel()
 	for name, nothing := range map[string]func(dst []byte) []byte{

@@ -29,7 +29,8 @@ type name struct {
 	Store  string `json:"store"`
 }
 
-// The formats that a store can have: how its keys are made, see keys.go. It keeps the one that it was made with.
+// The formats that a store can have: how its keys are made, see keys.go. It keeps the one that it
+// was made with.
 const (
 	oldestFormat = 1
 	newestFormat = 3
@@ -43,9 +44,10 @@ func (n name) inDatabase() []byte {
 	return append([]byte(n.Store), byte(n.Format))
 }
 
-// claim locks dir for this process, after making it a store if it is empty or does not
-// exist, and returns the lock and the store's name. It writes nothing into a directory that is
-// neither empty nor a store, or is a store of an unknown format, and makes nothing where fewer bytes than the reserve are free.
+// claim locks dir for this process, after making it a store if it is empty or does not exist, and
+// returns the lock and the store's name. It writes nothing into a directory that is neither empty
+// nor a store, or is a store of an unknown format, and makes nothing where fewer bytes than the
+// reserve are free.
 func claim(dir string, reserve int64) (_ *os.File, n name, err error) {
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 		return nil, n, refuseDir(dir + " is a file: name a directory")
@@ -82,8 +84,8 @@ func claim(dir string, reserve int64) (_ *os.File, n name, err error) {
 	if n, err = readName(dir); err != nil || n.Store != "" {
 		return lock, n, err
 	}
-	// Whoever made dir may have been killed before its name was durable. If somebody else made it, as
-	// the place where a device is mounted, it may be that nothing above it can be synced.
+	// Whoever made dir may have been killed before its name was durable. If somebody else made it,
+	// as the place where a device is mounted, it may be that nothing above it can be synced.
 	_ = syncDir(filepath.Dir(filepath.Clean(dir)))
 	n = name{Format: newestFormat, Store: newID()}
 	return lock, n, writeName(dir, n)
@@ -101,8 +103,9 @@ func fileAbove(dir string) string {
 	return ""
 }
 
-// roomToMake returns ErrFull if a store in dir, which may not exist yet, would have too little room. It is asked before anything is
-// made: to remove that again could hit what another process has begun there.
+// roomToMake returns ErrFull if a store in dir, which may not exist yet, would have too little
+// room. It is asked before anything is made: to remove that again could hit what another process
+// has begun there.
 func roomToMake(dir string, reserve int64) error {
 	room := space{dir: dir, reserve: reserve, free: freeSpace}
 	if room.free == nil {
@@ -119,8 +122,8 @@ func roomToMake(dir string, reserve int64) error {
 	return room.check(time.Now(), 0)
 }
 
-// makeDir makes dir and the directories above it where they are missing, and their names durable: a store that
-// is synced is of no use in a directory that a power cut takes away.
+// makeDir makes dir and the directories above it where they are missing, and their names durable: a
+// store that is synced is of no use in a directory that a power cut takes away.
 func makeDir(dir string) error {
 	var above []string
 	for d := filepath.Clean(dir); d != filepath.Dir(d); d = filepath.Dir(d) {
@@ -140,8 +143,8 @@ func makeDir(dir string) error {
 	return nil
 }
 
-// mostName is how large nameFile may be. It has some 70 bytes; a later version may have it say more, and its format is
-// to be read all the same.
+// mostName is how large nameFile may be. It has some 70 bytes; a later version may have it say
+// more, and its format is to be read all the same.
 const mostName = 64 << 10
 
 // readName returns the name of the store in dir, the zero one if dir is empty or does not exist.
@@ -207,7 +210,8 @@ func empty(dir string) error {
 	return nil
 }
 
-// missesDatabase returns an error if there is no database though a witness says that there was one, or something else in its place.
+// missesDatabase returns an error if there is no database though a witness says that there was one,
+// or something else in its place.
 func missesDatabase(dir, witness string) error {
 	db := filepath.Join(dir, databaseDir)
 	if exists(db) {
@@ -326,13 +330,16 @@ func sayState(lock *os.File, state lockState) error {
 	return err
 }
 
-// processID tells this process from others of its number and host name, as those in containers may be.
+// processID tells this process from others of its number and host name, as those in containers may
+// be.
 var processID = sync.OnceValue(newID)
 
-// unlockFile gives the lock of a file back and closes it, also where a process that was forked has inherited it.
+// unlockFile gives the lock of a file back and closes it, also where a process that was forked has
+// inherited it.
 func unlockFile(f *os.File) error { return errors.Join(unlock(f), f.Close()) }
 
-// thisProcess is how this process is named to others: by its number, and its host if that has a name.
+// thisProcess is how this process is named to others: by its number, and its host if that has a
+// name.
 func thisProcess() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -341,8 +348,8 @@ func thisProcess() string {
 	return fmt.Sprintf("%d on %s", os.Getpid(), host)
 }
 
-// locked is the error of a directory that another Store has locked: of the process that the lock file names, if it names one. An
-// earlier version writes no id there, so it is another process.
+// locked is the error of a directory that another Store has locked: of the process that the lock
+// file names, if it names one. An earlier version writes no id there, so it is another process.
 func locked(dir string, lock *os.File) error {
 	var said [400]byte
 	n, _ := lock.ReadAt(said[:], 0)

@@ -12,8 +12,8 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// Of two who make a store in one directory at once one has it, or both have one after the other, and it is one store; who
-// has not is told that it is locked, and nothing else.
+// Of two who make a store in one directory at once one has it, or both have one after the other,
+// and it is one store; who has not is told that it is locked, and nothing else.
 func TestClaimBesideAnother(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()

@@ -8,8 +8,8 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// While a message is being posted an append that claims waits for it, whatever id that has; one that claims nothing doesn't. If its context
-// ends meanwhile nothing has happened.
+// While a message is being posted an append that claims waits for it, whatever id that has; one
+// that claims nothing doesn't. If its context ends meanwhile nothing has happened.
 func TestClaimsWaitForWhatIsBeingPosted(t *testing.T) {
 	t.Parallel()
 	s, l, head := inboxRun(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// commitLoop is the committer, the one goroutine that a store has of its own. Close waits for it and ends it
-// by closing the queue.
+// commitLoop is the committer, the one goroutine that a store has of its own. Close waits for it
+// and ends it by closing the queue.
 //
 // A sync is per transaction, whoever commits it: so the committer makes one
 // transaction of all requests that wait. It does not encode, seal or hash: each caller has
@@ -26,8 +26,8 @@ func (s *Store) commitLoop(g *group) {
 			close(s.quitted)
 			return
 		}
-		// An observer has ended this goroutine, as runtime.Goexit does: another one goes on behind the
-		// group that it was told of.
+		// An observer has ended this goroutine, as runtime.Goexit does: another one goes on behind
+		// the group that it was told of.
 		g.reset()
 		go s.commitLoop(g) // Close waits for it, and ends it
 	}()
@@ -43,8 +43,8 @@ func (s *Store) commitLoop(g *group) {
 	closed = true
 }
 
-// commit makes the requests of g durable, or refuses them, and leaves in g what their callers are to be told. Whoever calls
-// it holds committing.
+// commit makes the requests of g durable, or refuses them, and leaves in g what their callers are
+// to be told. Whoever calls it holds committing.
 func (s *Store) commit(g *group, now time.Time) {
 	s.admit(g)
 	s.settleDebt(g)
@@ -209,7 +209,8 @@ func (s *Store) write(g *group) (unknown bool, err error) {
 	return true, s.commitAt(txn, ts)
 }
 
-// single returns what g writes if that is one value, which no mark has to hold together with others.
+// single returns what g writes if that is one value, which no mark has to hold together with
+// others.
 func (g *group) single() *badger.Entry {
 	if len(g.requests) != 1 || g.requests[0].keys() != 1 {
 		return nil
@@ -223,19 +224,21 @@ func (g *group) single() *badger.Entry {
 	return nil
 }
 
-// newStamp returns what gives a value the number of its transaction before Badger does. A transaction of which all values have one
-// is written without marks, and without the record behind it that says that it is whole, which takes a tenth of an append that no
-// disk is waited for. The checksum of a single value says as much.
+// newStamp returns what gives a value the number of its transaction before Badger does. A
+// transaction of which all values have one is written without marks, and without the record behind
+// it that says that it is whole, which takes a tenth of an append that no disk is waited for. The
+// checksum of a single value says as much.
 //
-// It is a batch that has ended: it takes nothing, but has set the number by then. If it didn't, there would be
-// marks; TestALoneAppendIsOneRecord finds that.
+// It is a batch that has ended: it takes nothing, but has set the number by then. If it didn't,
+// there would be marks; TestALoneAppendIsOneRecord finds that.
 func newStamp(db *badger.DB) *badger.WriteBatch {
 	b := db.NewManagedWriteBatch()
 	b.Cancel()
 	return b
 }
 
-// commitSynced commits txn as the transaction ts, and makes it durable if the store is synced and Badger does not.
+// commitSynced commits txn as the transaction ts, and makes it durable if the store is synced and
+// Badger does not.
 func (s *Store) commitSynced(txn *badger.Txn, ts uint64) error {
 	if err := txn.CommitAt(ts, nil); err != nil || s.log == nil {
 		return err
@@ -283,7 +286,8 @@ func (s *Store) settle(g *group, durable bool) {
 	}
 }
 
-// letGo has what q is about forgotten if q, whose outcome is known, was the last that needed it. The store's mutex is held.
+// letGo has what q is about forgotten if q, whose outcome is known, was the last that needed it.
+// The store's mutex is held.
 func (s *Store) letGo(q *request) {
 	if q.run != nil {
 		s.rest(q.run)
@@ -319,7 +323,8 @@ func (s *Store) tell(g *group) {
 	}
 }
 
-// observe tells the observer of a group. Its panic is its own affair; see commitLoop for what ends more than it.
+// observe tells the observer of a group. Its panic is its own affair; see commitLoop for what ends
+// more than it.
 func (s *Store) observe(g checkpoint.Group) {
 	if s.options.Observe == nil {
 		return

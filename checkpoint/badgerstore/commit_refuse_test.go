@@ -11,8 +11,8 @@ import (
 	"github.com/pawlgo/pawl/checkpoint/badgerstore"
 )
 
-// A transaction that could not be made has taken no number: what is written behind it is found by who opens the
-// store when this process has died.
+// A transaction that could not be made has taken no number: what is written behind it is found by
+// who opens the store when this process has died.
 func TestRefusedTransactionTakesNoNumber(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -32,8 +32,8 @@ func TestRefusedTransactionTakesNoNumber(t *testing.T) {
 	wantHead(t, open(t, copyDir(t, dir)), head)
 }
 
-// A message is for the run that it was posted to: if that is deleted meanwhile, and another one has its id, the
-// message is refused, and nothing is left of it.
+// A message is for the run that it was posted to: if that is deleted meanwhile, and another one has
+// its id, the message is refused, and nothing is left of it.
 func TestPostToARunThatWasMadeAgain(t *testing.T) {
 	t.Parallel()
 	o := sealedBy(t, keyOf(t, "k1", 1))
@@ -85,8 +85,8 @@ func (c *waitingCipher) Seal(dst, plain, place []byte) ([]byte, error) {
 	return c.Cipher.Seal(dst, plain, place)
 }
 
-// A shortOfRoom is a store that finds no room for a group: the first that is checked since armed was set waits
-// until goOn is closed, and is refused.
+// A shortOfRoom is a store that finds no room for a group: the first that is checked since armed
+// was set waits until goOn is closed, and is refused.
 type shortOfRoom struct {
 	*badgerstore.Store
 	armed       atomic.Bool
@@ -111,8 +111,8 @@ func shortStore(t *testing.T) *shortOfRoom {
 	return s
 }
 
-// Who gives up a call that the committer has, which is then refused for lack of room, leaves nobody with a lease:
-// when there is room the same can be done again.
+// Who gives up a call that the committer has, which is then refused for lack of room, leaves nobody
+// with a lease: when there is room the same can be done again.
 func TestGivenUpBeforeItIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -157,8 +157,8 @@ func TestGivenUpBeforeItIsRefused(t *testing.T) {
 	}
 }
 
-// Who gives up a Fork that is then refused, since the base that it refers to goes with the same transaction, leaves
-// nobody with the lease of the fork.
+// Who gives up a Fork that is then refused, since the base that it refers to goes with the same
+// transaction, leaves nobody with the lease of the fork.
 func TestForkstoreGivenUpBeforeItsBaseGoes(t *testing.T) {
 	t.Parallel()
 	s := openUnsynced(t, t.TempDir())
@@ -191,8 +191,8 @@ func TestForkstoreGivenUpBeforeItsBaseGoes(t *testing.T) {
 	forkstoreAudit(t, s)
 }
 
-// Who is refused in a group for which there is no room is told so like the others in it. That it is behind an append
-// that is not written is no conflict.
+// Who is refused in a group for which there is no room is told so like the others in it. That it is
+// behind an append that is not written is no conflict.
 func TestRefusedInAGroupWithoutRoom(t *testing.T) {
 	t.Parallel()
 	s := openUnsynced(t, t.TempDir())

@@ -90,7 +90,8 @@ func TestAppendsAreGrouped(t *testing.T) {
 	}
 }
 
-// Small snapshots that wait share a group, so that no run waits at its end for the snapshots of others.
+// Small snapshots that wait share a group, so that no run waits at its end for the snapshots of
+// others.
 func TestSnapshotsAreGrouped(t *testing.T) {
 	t.Parallel()
 	const runs = 20

@@ -15,8 +15,9 @@ import (
 	"github.com/pawlgo/pawl/checkpoint/badgerstore"
 )
 
-// Wherever in its log a process was killed, each transaction that it had begun is there whole or not at all: those of single values, which
-// have no marks, and those of several, of one call or of a group.
+// Wherever in its log a process was killed, each transaction that it had begun is there whole or
+// not at all: those of single values, which have no marks, and those of several, of one call or of
+// a group.
 func TestAKilledProcessLeavesWholeTransactions(t *testing.T) {
 	t.Parallel()
 	const runs = 3
@@ -124,7 +125,8 @@ func stands(t *testing.T, dir string, leases []checkpoint.Lease, heads []checkpo
 	return nil
 }
 
-// clearFrom makes what is in a file from that byte on 0, as in a log that nothing was written to behind it.
+// clearFrom makes what is in a file from that byte on 0, as in a log that nothing was written to
+// behind it.
 func clearFrom(path string, at int64) error {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -259,7 +259,8 @@ func TestNameIsChecked(t *testing.T) {
 	}
 }
 
-// So is its format, by which its keys are found. What to do about it is to put the number back, and nothing else.
+// So is its format, by which its keys are found. What to do about it is to put the number back, and
+// nothing else.
 func TestFormatIsChecked(t *testing.T) {
 	t.Parallel()
 	for _, c := range [][2]int{{1, 2}, {1, 3}, {2, 1}, {2, 3}, {3, 1}, {3, 2}} {

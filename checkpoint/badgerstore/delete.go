@@ -18,14 +18,15 @@ const deleteOwner = "a deletion"
 // deleteMost is how many keys one transaction removes.
 const deleteMost = 1000
 
-// Delete implements [checkpoint.Store]. The run is gone in one transaction. Its keys are
-// removed after that; what Delete can't finish, the next Open does. Their room is for later writes; the device gets it back when
-// Badger merges the tables that they are in.
+// Delete implements [checkpoint.Store]. The run is gone in one transaction. Its keys are removed
+// after that; what Delete can't finish, the next Open does. Their room is for later writes; the
+// device gets it back when Badger merges the tables that they are in.
 //
-// Of the run it reads what [Store.Stat] does: the row, the newest append, and the one that the row was written with, which is
-// the last that changed its status, turn or graph or trimmed it; and the bases that it refers to, which it doesn't open. If one
-// of these is damaged, or its key is not given, the run stays, and Delete returns ErrCorrupt or ErrKey. The rest of the log it
-// doesn't look at: who can read how a run stands may delete it.
+// Of the run it reads what [Store.Stat] does: the row, the newest append, and the one that the row
+// was written with, which is the last that changed its status, turn or graph or trimmed it; and the
+// bases that it refers to, which it doesn't open. If one of these is damaged, or its key is not
+// given, the run stays, and Delete returns ErrCorrupt or ErrKey. The rest of the log it doesn't
+// look at: who can read how a run stands may delete it.
 func (s *Store) Delete(ctx context.Context, id string) error {
 	r, err := s.pin(ctx, id)
 	if err != nil {
@@ -125,7 +126,8 @@ func (s *Store) sweepPrefix(
 	}
 }
 
-// firstKeys returns at most deleteMost keys with that prefix, from begin on and before end if these are not nil.
+// firstKeys returns at most deleteMost keys with that prefix, from begin on and before end if these
+// are not nil.
 func (s *Store) firstKeys(ctx context.Context, prefix, begin, end []byte) ([][]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

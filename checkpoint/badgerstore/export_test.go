@@ -139,14 +139,15 @@ func (s *Store) Badger() *badger.DB { return s.db }
 // Syncs reports whether what is committed is synced, by the store or by Badger.
 func (s *Store) Syncs() bool { return s.log != nil || s.db.Opts().SyncWrites }
 
-// CommitWith makes the committer commit by that function, which is given the one it had, and nobody else commit. It is
-// called before anything is appended.
+// CommitWith makes the committer commit by that function, which is given the one it had, and nobody
+// else commit. It is called before anything is appended.
 func (s *Store) CommitWith(commit func(next func() error) error) {
 	s.apart = true
 	s.CommitAnywhereWith(commit)
 }
 
-// CommitAnywhereWith makes everybody who commits do it by that function, which is given the one there was.
+// CommitAnywhereWith makes everybody who commits do it by that function, which is given the one
+// there was.
 func (s *Store) CommitAnywhereWith(commit func(next func() error) error) {
 	next := s.commitAt
 	s.commitAt = func(txn *badger.Txn, ts uint64) error {
@@ -161,7 +162,8 @@ func (s *Store) LastGroup(appends int, took time.Duration) {
 	s.lastAppends, s.lastEnd, s.lastTook = appends, time.Now(), took
 }
 
-// SyncWith makes a synced store sync its log by that function, which is given what does it. It is called before anything is appended.
+// SyncWith makes a synced store sync its log by that function, which is given what does it. It is
+// called before anything is appended.
 func (s *Store) SyncWith(sync func(next func() error) error) {
 	s.commitAt = func(txn *badger.Txn, ts uint64) error {
 		if err := txn.CommitAt(ts, nil); err != nil {
@@ -187,7 +189,8 @@ func (s *Store) FreeWith(free func() (int64, error)) {
 	s.space.written = askEvery
 }
 
-// SweepAll removes what an earlier process has left to be removed, as Open does, while nobody uses the store.
+// SweepAll removes what an earlier process has left to be removed, as Open does, while nobody uses
+// the store.
 func (s *Store) SweepAll(ctx context.Context) error {
 	s.committing.Lock()
 	defer s.committing.Unlock()
@@ -199,7 +202,8 @@ func (s *Store) SweepLog(ctx context.Context, run uint64, remove func(keys [][]b
 	return s.sweepPrefix(ctx, runKey(logKey, run), nil, nil, remove)
 }
 
-// PostsWhile looks for the messages of a run, as Posts does, and calls meanwhile before it keeps what it has found.
+// PostsWhile looks for the messages of a run, as Posts does, and calls meanwhile before it keeps
+// what it has found.
 func (s *Store) PostsWhile(t *testing.T, run string, meanwhile func()) {
 	t.Helper()
 	v, f, err := s.look(t.Context(), run)
@@ -343,8 +347,9 @@ func records(t *testing.T, path string) iter.Seq2[byte, int64] {
 	}
 }
 
-// SplitLog moves the later half of the transactions of a log of what was in memory to a log of their own, as if that had
-// been begun then, and returns how many bytes of the first one are in use.
+// SplitLog moves the later half of the transactions of a log of what was in memory to a log of
+// their own, as if that had been begun then, and returns how many bytes of the first one are in
+// use.
 func SplitLog(t *testing.T, path, second string) int64 {
 	t.Helper()
 	ends := EndsOf(t, path)
@@ -360,8 +365,8 @@ func SplitLog(t *testing.T, path, second string) int64 {
 	return half
 }
 
-// ReadBoth returns the transactions that guard finds in a log, and those that Badger does, in order and each once. The error is
-// that of one of them that refuses the log.
+// ReadBoth returns the transactions that guard finds in a log, and those that Badger does, in order
+// and each once. The error is that of one of them that refuses the log.
 func ReadBoth(t *testing.T, log []byte) (mine, theirs []uint64, err error) {
 	t.Helper()
 	dir := t.TempDir()
@@ -395,8 +400,8 @@ func ReadBoth(t *testing.T, log []byte) (mine, theirs []uint64, err error) {
 	return g.logged, theirs, nil
 }
 
-// Record is a record of a transaction in a log of what is in memory, EndRecord the one that ends it, PlainRecord one outside
-// of all.
+// Record is a record of a transaction in a log of what is in memory, EndRecord the one that ends
+// it, PlainRecord one outside of all.
 func Record(ts uint64) []byte {
 	return record(ofTransaction, y.KeyWithTs([]byte("k"), ts), []byte("value"))
 }

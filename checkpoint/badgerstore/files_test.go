@@ -18,10 +18,9 @@ import (
 	"github.com/pawlgo/pawl/checkpoint/badgerstore"
 )
 
-// Nothing that happens to a file makes the store hold something else, or ends the process. A store that is not
-// opened is left as it is: when the file is as it was, all is there.
-// PAWL_FLIPS says how many bits to flip, and a fifth of it how many files to cut; the ordinary test
-// does little.
+// Nothing that happens to a file makes the store hold something else, or ends the process. A store
+// that is not opened is left as it is: when the file is as it was, all is there. PAWL_FLIPS says
+// how many bits to flip, and a fifth of it how many files to cut; the ordinary test does little.
 func TestEveryFileIsChecked(t *testing.T) {
 	t.Parallel()
 	flips, _ := strconv.Atoi(os.Getenv("PAWL_FLIPS"))
@@ -89,8 +88,8 @@ type image struct {
 	want *library
 }
 
-// withDamage opens a copy of which some files have been damaged, which either fails as it should, and
-// doesn't when these files are as they were, or holds what it should.
+// withDamage opens a copy of which some files have been damaged, which either fails as it should,
+// and doesn't when these files are as they were, or holds what it should.
 func (of image) withDamage(t *testing.T, damage func(dir string) error, files ...string) error {
 	t.Helper()
 	dir := copyDir(t, of.dir)
@@ -138,8 +137,8 @@ func (of image) mended(t *testing.T, dir string, files []string) {
 	sameLibrary(t, got, of.want)
 }
 
-// cut is withDamage with a file of which only a part is left, and of 1 but a byte; or that is missing, if the
-// part is negative.
+// cut is withDamage with a file of which only a part is left, and of 1 but a byte; or that is
+// missing, if the part is negative.
 func (of image) cut(t *testing.T, file string, part float64) {
 	t.Helper()
 	missing, emptied := part < 0, false
@@ -239,8 +238,8 @@ func flip(path string, at int64) error {
 	return err
 }
 
-// copyDir copies a directory as it is at one moment, holes in files included: when the database of a store that is open
-// is writing no table, nor what it says of them.
+// copyDir copies a directory as it is at one moment, holes in files included: when the database of
+// a store that is open is writing no table, nor what it says of them.
 func copyDir(t testing.TB, dir string) string {
 	t.Helper()
 	for before := sizes(t, dir); ; {
@@ -331,8 +330,8 @@ func head(path string) (b []byte, size int64, err error) {
 	return b, info.Size(), err
 }
 
-// A directory in the place of a file that the store or its database makes anew is ErrCorrupt, and the error says where it stands
-// and what to do.
+// A directory in the place of a file that the store or its database makes anew is ErrCorrupt, and
+// the error says where it stands and what to do.
 func TestDirectoriesInPlaceOfFilesAreFound(t *testing.T) {
 	t.Parallel()
 	of := closedStore(t)

@@ -117,8 +117,8 @@ func (v *view) find(id string) (found, error) {
 	return v.complete(w, num)
 }
 
-// lookBehind opens a view and finds the number of a run that must exist in it, to list what is behind it: if
-// the number is damaged, by its row.
+// lookBehind opens a view and finds the number of a run that must exist in it, to list what is
+// behind it: if the number is damaged, by its row.
 func (s *Store) lookBehind(ctx context.Context, id string) (*view, uint64, error) {
 	if err := checkpoint.CheckRunID(id); err != nil {
 		return nil, 0, err
@@ -140,8 +140,8 @@ func (s *Store) lookBehind(ctx context.Context, id string) (*view, uint64, error
 	return v, num, nil
 }
 
-// rowOf returns the number of the row that says it is that of a run, or the error if there is none. It
-// reads the rows of all runs.
+// rowOf returns the number of the row that says it is that of a run, or the error if there is none.
+// It reads the rows of all runs.
 func (v *view) rowOf(ctx context.Context, id string, none error) (uint64, error) {
 	it, err := v.iterator([]byte{rowKey}, false)
 	if err != nil {

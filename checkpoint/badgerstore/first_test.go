@@ -28,7 +28,8 @@ func nothingIsLeft(t *testing.T, dir string, s interface {
 	}
 }
 
-// What a first append has written in pieces goes, though it was given up and nobody makes that run any more.
+// What a first append has written in pieces goes, though it was given up and nobody makes that run
+// any more.
 func TestFirstAppendGivenUp(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -48,7 +49,8 @@ func TestFirstAppendGivenUp(t *testing.T) {
 	nothingIsLeft(t, dir, s, "other")
 }
 
-// Of two first appends under one lease one is made, and what the other one has written in pieces goes at once.
+// Of two first appends under one lease one is made, and what the other one has written in pieces
+// goes at once.
 func TestTwoFirstAppendsOneInPieces(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

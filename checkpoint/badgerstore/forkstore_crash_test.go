@@ -148,7 +148,8 @@ func forkstoreAfter(t *testing.T) (after []string) {
 	return after
 }
 
-// forkstoreCrash has a process die at that write. It returns false if there were fewer. After are the summaries of forkstoreAfter.
+// forkstoreCrash has a process die at that write. It returns false if there were fewer. After are
+// the summaries of forkstoreAfter.
 func forkstoreCrash(t *testing.T, crash int, lost bool, after []string) bool {
 	t.Helper()
 	broken := errors.New("the process is dying")
@@ -179,8 +180,8 @@ func forkstoreCrash(t *testing.T, crash int, lost bool, after []string) bool {
 	return dead
 }
 
-// forkstoreAfterCrash opens the store again: what it holds is what it was before the step or what it
-// is after it; the step can be done, and everything be deleted.
+// forkstoreAfterCrash opens the store again: what it holds is what it was before the step or what
+// it is after it; the step can be done, and everything be deleted.
 func forkstoreAfterCrash(t *testing.T, s *badgerstore.Store, dir, before, after string, at int, name string) {
 	t.Helper()
 	_ = s.Close()

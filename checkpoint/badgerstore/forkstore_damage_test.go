@@ -11,8 +11,8 @@ import (
 	"github.com/pawlgo/pawl/checkpoint/badgerstore"
 )
 
-// A byte that is changed in what the store keeps of forks, bases and trimmed runs, and the loss of a key,
-// is found by Verify or by the call that needs it.
+// A byte that is changed in what the store keeps of forks, bases and trimmed runs, and the loss of
+// a key, is found by Verify or by the call that needs it.
 func TestForkstoreEveryValueIsChecked(t *testing.T) {
 	t.Parallel()
 	s := openUnsynced(t, t.TempDir())
@@ -77,8 +77,8 @@ func forkstoreFinds(t *testing.T, s *badgerstore.Store, run string) bool {
 	return false
 }
 
-// With a count that is damaged a base is neither taken nor given up, and nothing changes; what is there
-// can be read.
+// With a count that is damaged a base is neither taken nor given up, and nothing changes; what is
+// there can be read.
 func TestForkstoreCountsAreChecked(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

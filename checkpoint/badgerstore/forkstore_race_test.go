@@ -101,8 +101,8 @@ func (c toldContext) Done() <-chan struct{} {
 	return c.Context.Done()
 }
 
-// A Trim that waits for another one of the same lease is told that the head has moved: what it was to drop up to is
-// gone, and nothing is damaged.
+// A Trim that waits for another one of the same lease is told that the head has moved: what it was
+// to drop up to is gone, and nothing is damaged.
 func TestForkstoreTrimBehindATrim(t *testing.T) {
 	t.Parallel()
 	s := openUnsynced(t, t.TempDir())

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// What is free is counted in the file system's fragments, whatever it likes to be written in, and is never too much for a number.
+// What is free is counted in the file system's fragments, whatever it likes to be written in, and
+// is never too much for a number.
 func TestFreeIsCountedInFragments(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

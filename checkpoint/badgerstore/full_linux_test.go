@@ -83,8 +83,9 @@ func TestFullDevice(t *testing.T) {
 	}
 }
 
-// However little Options.FreeSpace asks for, a write, and an Open, need room for what is in memory to become tables: where a device of
-// a few megabytes is full the process lives, and the store goes on when there is room.
+// However little Options.FreeSpace asks for, a write, and an Open, need room for what is in memory
+// to become tables: where a device of a few megabytes is full the process lives, and the store goes
+// on when there is room.
 func TestFullDeviceWithoutReserve(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
@@ -136,7 +137,8 @@ func TestFullDeviceWithoutReserve(t *testing.T) {
 	}
 }
 
-// The room that counts is that of the device with the database, which may be another one than that of the store's directory.
+// The room that counts is that of the device with the database, which may be another one than that
+// of the store's directory.
 func TestFullDeviceOfTheDatabase(t *testing.T) {
 	t.Parallel()
 	dir, room := databaseElsewhere(t)
@@ -176,7 +178,8 @@ func TestFullDeviceOfTheDatabase(t *testing.T) {
 	wantHead(t, opened(t, s, err), head)
 }
 
-// Whether files can be made for tables is asked of the device that has the database, also where the store is on another one.
+// Whether files can be made for tables is asked of the device that has the database, also where the
+// store is on another one.
 func TestNoFilesWhereTheDatabaseIs(t *testing.T) {
 	t.Parallel()
 	dir, mount := databaseElsewhere(t)
@@ -192,7 +195,8 @@ func TestNoFilesWhereTheDatabaseIs(t *testing.T) {
 	open(t, dir).Close()
 }
 
-// databaseElsewhere makes a store whose database is on a device of its own, and returns what mounts that with other options.
+// databaseElsewhere makes a store whose database is on a device of its own, and returns what mounts
+// that with other options.
 func databaseElsewhere(t *testing.T) (dir string, mount func(options string)) {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -252,7 +256,8 @@ func TestRoomOfADeviceThatDoesNotTell(t *testing.T) {
 	open(t, filepath.Join(dir, "store")).Close()
 }
 
-// openKilled opens a store as a process leaves it that was killed, on a device with hardly any room beside it.
+// openKilled opens a store as a process leaves it that was killed, on a device with hardly any room
+// beside it.
 func openKilled(t *testing.T, of string, o badgerstore.Options) {
 	t.Helper()
 	dir := t.TempDir()
@@ -278,7 +283,8 @@ func openKilled(t *testing.T, of string, o badgerstore.Options) {
 	}
 }
 
-// copySparse copies a store, the logs of the database without the zeros behind what was written to them.
+// copySparse copies a store, the logs of the database without the zeros behind what was written to
+// them.
 func copySparse(from, to string) error {
 	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {

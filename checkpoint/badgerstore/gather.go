@@ -5,32 +5,35 @@ import (
 	"time"
 )
 
-// A group is gathered by looking at the queue, never by a timer. Runs that were just told
-// that they are durable come back within microseconds, so after a commit that acknowledged
-// n appends the committer expects n more, and those that came meanwhile. It waits for them
-// as long as a quarter of the last write took, up to waitWithin, and longer while they are coming, but not
-// at all for a run alone. Beyond waitMost it writes what there is: then the processor is what
-// limits, and one half of the runs works while the other half is being written.
+// A group is gathered by looking at the queue, never by a timer. Runs that were just told that they
+// are durable come back within microseconds, so after a commit that acknowledged n appends the
+// committer expects n more, and those that came meanwhile. It waits for them as long as a quarter
+// of the last write took, up to waitWithin, and longer while they are coming, but not at all for a
+// run alone. Beyond waitMost it writes what there is: then the processor is what limits, and one
+// half of the runs works while the other half is being written.
 const (
 	groupMost = 400 // requests in a group: beyond, the next are better sealed meanwhile
 	waitMost  = 256 // appends that are worth waiting for
 	idleMost  = 3   // turns of the others in which none of them appends, before they are taken not to be coming
 	trimEvery = 64  // groups between two SetDiscardTs
 
-	// bulkMost is how many bytes of bulk a group has before no more are added: several small snapshots, or
-	// one piece of a large value.
+	// bulkMost is how many bytes of bulk a group has before no more are added: several small
+	// snapshots, or one piece of a large value.
 	bulkMost = 64 << 10
 
-	// besideRequest is how many bytes of bulk a request that is none is worth at least: see [Store.owes]. With
-	// 4 KiB the slowest hundredth of appends by a run takes two to three times as long beside another one that
-	// writes 8 MiB without a pause, with 5 KiB three to four times, with all that there is thirty times.
+	// besideRequest is how many bytes of bulk a request that is none is worth at least: see
+	// [Store.owes]. With 4 KiB the slowest hundredth of appends by a run takes two to three times
+	// as long beside another one that writes 8 MiB without a pause, with 5 KiB three to four times,
+	// with all that there is thirty times.
 	besideRequest = 4 << 10
 
-	// bulkWithin is how long bulk waits for requests at most, so that it goes on where each takes long.
+	// bulkWithin is how long bulk waits for requests at most, so that it goes on where each takes
+	// long.
 	bulkWithin = 20 * time.Millisecond
 
-	// waitWithin is how long the committer waits at most for appends that are not coming: a quarter of what a sync of a slow disk
-	// takes. What took longer has been held up, and the next write need not be.
+	// waitWithin is how long the committer waits at most for appends that are not coming: a quarter
+	// of what a sync of a slow disk takes. What took longer has been held up, and the next write
+	// need not be.
 	waitWithin = 5 * time.Millisecond
 
 	// quietMost groups without debt are the sign that nobody is beside bulk.
@@ -84,8 +87,8 @@ func (g *group) weigh(q *request, sign int) {
 	g.worth += sign * max(besideRequest, q.bytes)
 }
 
-// gather fills g with requests, and returns with committing held. It returns false, and without, when the store closes; nobody
-// waits for a request then.
+// gather fills g with requests, and returns with committing held. It returns false, and without,
+// when the store closes; nobody waits for a request then.
 func (s *Store) gather(g *group) bool {
 	if g.left != nil {
 		s.claim()
@@ -104,16 +107,18 @@ func (s *Store) gather(g *group) bool {
 	return true
 }
 
-// owes reports whether bulk has to let other requests go first. Bulk fills Badger's memory, and when tables are
-// written and merged an append waits for the device: whoever appends beside a large value waits for it in as many of
-// his appends as there are such moments. So a request is worth besideRequest bytes of bulk that shares its groups, or as many
-// as it has itself, and what bulk there is beyond waits as long as others come, and no longer than bulkWithin.
+// owes reports whether bulk has to let other requests go first. Bulk fills Badger's memory, and
+// when tables are written and merged an append waits for the device: whoever appends beside a large
+// value waits for it in as many of his appends as there are such moments. So a request is worth
+// besideRequest bytes of bulk that shares its groups, or as many as it has itself, and what bulk
+// there is beyond waits as long as others come, and no longer than bulkWithin.
 func (s *Store) owes() bool {
 	return s.debt >= besideRequest && s.lastEnd.Sub(s.bulkAt) < bulkWithin
 }
 
-// settleDebt counts what of g is bulk, and says how much of a large value may be in one piece: as much as what is beside
-// it is worth, and all that may be if for a while nothing was. Where nobody is beside bulk it owes nothing.
+// settleDebt counts what of g is bulk, and says how much of a large value may be in one piece: as
+// much as what is beside it is worth, and all that may be if for a while nothing was. Where nobody
+// is beside bulk it owes nothing.
 func (s *Store) settleDebt(g *group) {
 	s.debt = max(0, s.debt+g.bulk-g.worth)
 	if g.worth == 0 {

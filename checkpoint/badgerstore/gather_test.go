@@ -10,8 +10,8 @@ import (
 	"github.com/pawlgo/pawl/checkpoint/badgerstore"
 )
 
-// Bulk of which no two pieces fit into one group leaves room in each of its groups for appends: these do not
-// wait until there is no bulk any more.
+// Bulk of which no two pieces fit into one group leaves room in each of its groups for appends:
+// these do not wait until there is no bulk any more.
 func TestAppendsGoOnBesideBulk(t *testing.T) {
 	t.Parallel()
 	const runs = 12
@@ -77,8 +77,8 @@ func TestAppendsGoOnBesideBulk(t *testing.T) {
 	}
 }
 
-// A group that took very long to be written, as where the process was stopped meanwhile, does not have the next append wait as long for
-// others that don't come.
+// A group that took very long to be written, as where the process was stopped meanwhile, does not
+// have the next append wait as long for others that don't come.
 func TestNobodyWaitsLongBehindALongCommit(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())

@@ -25,7 +25,8 @@ import (
 // the stores that are out there.
 var makeGolden = flag.Bool("golden", false, "make the stores that are not yet in testdata")
 
-// Where stores and exports are whose envelopes are of one version. What they go on with is of the newest.
+// Where stores and exports are whose envelopes are of one version. What they go on with is of the
+// newest.
 const (
 	goldenV1 = "testdata/v1"
 	goldenV2 = "testdata/v2"
@@ -33,8 +34,8 @@ const (
 	goldenV4 = "testdata/v4" // the same in stores of format 3
 )
 
-// Stores and exports of every format are read, for ever, and go on: plain, compressed, in pieces and
-// encrypted.
+// Stores and exports of every format are read, for ever, and go on: plain, compressed, in pieces
+// and encrypted.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	for _, from := range []string{goldenV1, goldenV2, goldenV3, goldenV4} {
@@ -95,8 +96,9 @@ func imports(t *testing.T, s *badgerstore.Store, run string, file []byte) {
 	}
 }
 
-// Appends and snapshots in pieces are read, for ever, too, plain and encrypted: what is
-// compressed and still too large for one key. Pieces were larger in version 1; how they are encrypted is the same.
+// Appends and snapshots in pieces are read, for ever, too, plain and encrypted: what is compressed
+// and still too large for one key. Pieces were larger in version 1; how they are encrypted is the
+// same.
 func TestGoldenPieces(t *testing.T) {
 	t.Parallel()
 	for name, o := range goldenOptions(t) {
@@ -152,7 +154,8 @@ func goldenOptions(t *testing.T) map[string]badgerstore.Options {
 	return map[string]badgerstore.Options{"plain": small, "sealed": sealedBy(t, keyOf(t, "golden", 'g'))}
 }
 
-// openGolden opens a copy of the store in that file, which is made first if it is not there and is to be.
+// openGolden opens a copy of the store in that file, which is made first if it is not there and is
+// to be.
 func openGolden(t *testing.T, path string, o badgerstore.Options, fill func(dir string)) *badgerstore.Store {
 	t.Helper()
 	if _, err := os.Stat(path); *makeGolden && errors.Is(err, fs.ErrNotExist) {
@@ -207,8 +210,8 @@ func makeGoldenStore(t *testing.T, dir, name string, o badgerstore.Options) {
 	check(s.Close())
 }
 
-// goldenPieces is text that zstd makes small, but not small enough for one key: what is the same again
-// after a piece of 1 MiB it does not see, while whoever packs the store does.
+// goldenPieces is text that zstd makes small, but not small enough for one key: what is the same
+// again after a piece of 1 MiB it does not see, while whoever packs the store does.
 func goldenPieces() string {
 	const piece = 1 << 20
 	text := noise(52_600) + strings.Repeat(goldenText, piece/len(goldenText))

@@ -10,8 +10,8 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// Who sends bulk while the queue is full can't poke the committer, which looks for bulk anyway: also if
-// nobody waits any more for what was in the queue.
+// Who sends bulk while the queue is full can't poke the committer, which looks for bulk anyway:
+// also if nobody waits any more for what was in the queue.
 func TestBulkIsFoundBehindDroppedRequests(t *testing.T) {
 	t.Parallel()
 	s := &Store{queue: make(chan *request), bulk: make(chan *request, 1)}
@@ -62,8 +62,8 @@ func gathered(s *Store, g *group) []*request {
 	return append([]*request(nil), g.requests...)
 }
 
-// Every append is in one group, in the order in which they came, also one that did not fit into a group; and bulk
-// is written although there are more appends than fit into each.
+// Every append is in one group, in the order in which they came, also one that did not fit into a
+// group; and bulk is written although there are more appends than fit into each.
 func TestBulkGetsOnWhileEveryGroupIsFull(t *testing.T) {
 	t.Parallel()
 	const appends = 6
@@ -119,8 +119,8 @@ func TestAppendsThatAreExpectedAreWaitedFor(t *testing.T) {
 	}
 }
 
-// beside returns how many chunks were written in so many groups, each of which has so many appends of that size and takes that
-// long, while somebody always has a large value to write.
+// beside returns how many chunks were written in so many groups, each of which has so many appends
+// of that size and takes that long, while somebody always has a large value to write.
 func beside(groups, appends, size int, took time.Duration) (chunks int) {
 	s := gathering(0, 0)
 	s.maxBytes, s.maxKeys = 16<<20, 1_000
@@ -159,9 +159,10 @@ func (s *Store) gatherNow(g *group) {
 	s.committing.Unlock()
 }
 
-// Beside other requests bulk goes on, by as much as they are worth: a chunk for sixteen appends, and as much as it had before
-// where a crowd appends. Large appends are worth about what they have themselves; where each group takes long there is a piece
-// every 20 ms; where nobody appends every group has a large one.
+// Beside other requests bulk goes on, by as much as they are worth: a chunk for sixteen appends,
+// and as much as it had before where a crowd appends. Large appends are worth about what they have
+// themselves; where each group takes long there is a piece every 20 ms; where nobody appends every
+// group has a large one.
 func TestBulkBesideAppends(t *testing.T) {
 	t.Parallel()
 	const groups = 160
@@ -185,7 +186,8 @@ func TestBulkBesideAppends(t *testing.T) {
 	}
 }
 
-// A group that is not as it was gathered, since the rules of some of its requests don't hold, counts as what is left of it.
+// A group that is not as it was gathered, since the rules of some of its requests don't hold,
+// counts as what is left of it.
 func TestRefusedRequestsAreNotCounted(t *testing.T) {
 	t.Parallel()
 	s := gathering(0, 0)
@@ -239,7 +241,8 @@ func TestBulkWaitsForWhatIsLeft(t *testing.T) {
 	}
 }
 
-// Bulk that has to let appends go first does not wait for those that don't come, nor for what is no append.
+// Bulk that has to let appends go first does not wait for those that don't come, nor for what is no
+// append.
 func TestBulkDoesNotWaitForNobody(t *testing.T) {
 	t.Parallel()
 	for name, queued := range map[string]*request{"nothing": newRequest(), "a poke": nil, "a request that was dropped": newRequest()} {
@@ -281,8 +284,8 @@ func (c *committer) Done() <-chan struct{} {
 	return c.Context.Done()
 }
 
-// What is sent when its context has ended, as the last request of a call that has written pieces, changes nothing, however quick
-// the committer is.
+// What is sent when its context has ended, as the last request of a call that has written pieces,
+// changes nothing, however quick the committer is.
 func TestRequestOfAContextThatHasEnded(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

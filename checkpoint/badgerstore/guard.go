@@ -62,8 +62,8 @@ func guard(ctx context.Context, dir string, synced bool) (g guarded, err error) 
 	return g, g.setAside()
 }
 
-// log notes a file of no bytes, and makes another one durable if the store is to be synced: one that was not may have
-// left it in memory.
+// log notes a file of no bytes, and makes another one durable if the store is to be synced: one
+// that was not may have left it in memory.
 func (g *guarded) log(path string, synced bool) (used bool, err error) {
 	info, err := os.Stat(path)
 	switch {
@@ -90,8 +90,9 @@ func (g *guarded) removeEmpty() error {
 	return nil
 }
 
-// makeDiscard makes a file of Badger's, of statistics that it has no use for here, as Badger does: but if
-// Badger can't open that file, as on a device that has no room for another one, it ends the process.
+// makeDiscard makes a file of Badger's, of statistics that it has no use for here, as Badger does:
+// but if Badger can't open that file, as on a device that has no room for another one, it ends the
+// process.
 func makeDiscard(dir string) (err error) {
 	defer func() {
 		if err != nil {
@@ -115,10 +116,10 @@ func makeDiscard(dir string) (err error) {
 	return errors.Join(err, f.Close())
 }
 
-// canOpen returns an error unless the process may have as many more files open as Badger has when it opens DISCARD:
-// if it can't open that, or before it the directory, it ends the process. They are the logs of what is in memory, the
-// tables, and fewer than filesAtOnce others; an Open that is to succeed needs more than that behind it. Who opens files
-// meanwhile can still take them.
+// canOpen returns an error unless the process may have as many more files open as Badger has when
+// it opens DISCARD: if it can't open that, or before it the directory, it ends the process. They
+// are the logs of what is in memory, the tables, and fewer than filesAtOnce others; an Open that is
+// to succeed needs more than that behind it. Who opens files meanwhile can still take them.
 func (g *guarded) canOpen(dir string) error {
 	files, err := os.ReadDir(dir)
 	n := len(g.sums) + filesAtOnce
@@ -228,9 +229,10 @@ func readManifest(dir string, expected bool) (map[uint64]badger.TableManifest, e
 // leastIndex is less than the index of a table with one block has, and enough to be read.
 const leastIndex = 32
 
-// checkTable checks the checksums of a table's index and blocks, and returns the newest
-// version in it, and a digest of the checksums. A table is blocks, the index, and then, each with its length behind it, the
-// index's length and checksum; a block ends in its own checksum and that one's length.
+// checkTable checks the checksums of a table's index and blocks, and returns the newest version in
+// it, and a digest of the checksums. A table is blocks, the index, and then, each with its length
+// behind it, the index's length and checksum; a block ends in its own checksum and that one's
+// length.
 func checkTable(path string) (newest uint64, digest tableSum, err error) {
 	b, err := os.ReadFile(path)
 	if err != nil {

@@ -92,8 +92,8 @@ func openSoon(t *testing.T, dir string) {
 	}
 }
 
-// So it is of a store that is being made: Open ends with its context, whatever cause that gives, and says that
-// the disk does not answer; when it does the store is there.
+// So it is of a store that is being made: Open ends with its context, whatever cause that gives,
+// and says that the disk does not answer; when it does the store is there.
 func TestFirstOpenOnADiskThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -136,8 +136,8 @@ func TestFirstOpenOnADiskThatDoesNotAnswer(t *testing.T) {
 	openSoon(t, dir)
 }
 
-// A witness that is no regular file is refused before it is read, which might block or never end, and before anything is
-// made. So is one in the directory of a store that is there.
+// A witness that is no regular file is refused before it is read, which might block or never end,
+// and before anything is made. So is one in the directory of a store that is there.
 func TestAWitnessThatIsNoFile(t *testing.T) {
 	t.Parallel()
 	open := func(dir, witness string) {
@@ -182,8 +182,9 @@ func TestAWitnessThatIsNoFile(t *testing.T) {
 	open(dir, "")
 }
 
-// Nor is any other file of the store's own, beside its database, read or written that is no regular file, or far larger than it can be. Open says
-// so at once, and changes nothing; a link to the file itself is as good as the file.
+// Nor is any other file of the store's own, beside its database, read or written that is no regular
+// file, or far larger than it can be. Open says so at once, and changes nothing; a link to the file
+// itself is as good as the file.
 func TestStoreFilesThatAreNoFiles(t *testing.T) {
 	t.Parallel()
 	whole := closedStore(t).dir

@@ -12,8 +12,8 @@ import (
 )
 
 // A home is the directory of an open store, known by the file that is locked in it, and that of its
-// database. Badger makes, replaces and removes files by their paths: when these name another directory
-// it would write there, where another store may be by then.
+// database. Badger makes, replaces and removes files by their paths: when these name another
+// directory it would write there, where another store may be by then.
 type home struct {
 	dir      string
 	lock, db os.FileInfo
@@ -36,8 +36,8 @@ func newHome(dir string, lock *os.File) (*home, error) {
 	return h, h.check()
 }
 
-// check returns a *movedError unless the paths name what was opened. Their inodes are not used again as
-// long as the lock and Badger have them open.
+// check returns a *movedError unless the paths name what was opened. Their inodes are not used
+// again as long as the lock and Badger have them open.
 func (h *home) check() error {
 	for name, opened := range map[string]os.FileInfo{lockFile: h.lock, databaseDir: h.db} {
 		info, err := os.Stat(filepath.Join(h.dir, name))
@@ -48,7 +48,8 @@ func (h *home) check() error {
 	return nil // of another error Badger tells itself
 }
 
-// A movedError says that the directory of an open store is another one by now. errors.Is finds ErrClosed.
+// A movedError says that the directory of an open store is another one by now. errors.Is finds
+// ErrClosed.
 type movedError struct{ dir, name string }
 
 func (e *movedError) Error() string {
@@ -59,9 +60,10 @@ func (e *movedError) Error() string {
 
 func (e *movedError) Unwrap() error { return checkpoint.ErrClosed }
 
-// abandon gives the store up without closing Badger, which would write into a directory that is not the
-// store's. Badger's goroutines, memory maps and files stay until the process ends, and with them what they hold: the
-// locks. So nobody opens the directory, wherever it is, beside what is left of this Store.
+// abandon gives the store up without closing Badger, which would write into a directory that is not
+// the store's. Badger's goroutines, memory maps and files stay until the process ends, and with
+// them what they hold: the locks. So nobody opens the directory, wherever it is, beside what is
+// left of this Store.
 func (s *Store) abandon(moved error) error {
 	_ = sayState(s.lock, isLost) // it is for others to read
 	return fmt.Errorf("checkpoint: closing the store: %w", errors.Join(moved, s.witness.close(), s.closeLog()))

@@ -12,8 +12,9 @@ import (
 	"github.com/pawlgo/pawl/checkpoint/badgerstore"
 )
 
-// The directory of an open store is moved, and another store is made in its place: neither is harmed. The one
-// that was moved stops, as it does whatever becomes of its directory; what it has acknowledged is where it is now.
+// The directory of an open store is moved, and another store is made in its place: neither is
+// harmed. The one that was moved stops, as it does whatever becomes of its directory; what it has
+// acknowledged is where it is now.
 func TestDirectoryIsMovedWhileOpen(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -142,7 +143,8 @@ func TestDirectoryIsMovedAndBack(t *testing.T) {
 	}
 }
 
-// A store whose directory and witness were named by relative paths stays where it was opened when the program changes its own.
+// A store whose directory and witness were named by relative paths stays where it was opened when
+// the program changes its own.
 func TestDirectoryOfTheProgramChanges(t *testing.T) {
 	top := t.TempDir()
 	t.Chdir(top)

@@ -2,9 +2,10 @@ package badgerstore
 
 import "slices"
 
-// An inbox has the keys of the messages of a run, in order, once somebody has looked for them, which is to step over all that were
-// drained, until tables are merged. It is never changed: who looks at the run has the one of that moment. A run that is loaded has none, one
-// that has just begun an empty one.
+// An inbox has the keys of the messages of a run, in order, once somebody has looked for them,
+// which is to step over all that were drained, until tables are merged. It is never changed: who
+// looks at the run has the one of that moment. A run that is loaded has none, one that has just
+// begun an empty one.
 type inbox struct {
 	kept bool // else it is not known which there are
 	keys []string
@@ -15,8 +16,8 @@ const inboxMost = 64
 
 func (b *inbox) known() bool { return b != nil && b.kept }
 
-// behind is the inbox behind a request that may change it. It is another one, whether the keys are known or not: so who has looked
-// meanwhile knows that he may have missed something.
+// behind is the inbox behind a request that may change it. It is another one, whether the keys are
+// known or not: so who has looked meanwhile knows that he may have missed something.
 func (b *inbox) behind(q *request) *inbox {
 	if !b.known() || q.gone || q.restored > 0 {
 		return new(inbox)

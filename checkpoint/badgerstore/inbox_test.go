@@ -43,8 +43,9 @@ func inboxRun(t *testing.T) (*badgerstore.Store, checkpoint.Lease, checkpoint.He
 	return s, l, info.Head
 }
 
-// Who has asked for the messages of a run is told the next time without a look at all that were ever drained: what somebody else has put
-// beside them is not found until the run is loaded again, and one that is gone is missed.
+// Who has asked for the messages of a run is told the next time without a look at all that were
+// ever drained: what somebody else has put beside them is not found until the run is loaded again,
+// and one that is gone is missed.
 func TestPostsAreNotLookedForAgain(t *testing.T) {
 	t.Parallel()
 	s := openUnsynced(t, t.TempDir())
@@ -78,8 +79,8 @@ func TestPostsAreNotLookedForAgain(t *testing.T) {
 	wantPosts(t, s, "run", "b") // as what stands beside it says
 }
 
-// However many messages come and go, and whoever asks when, Posts tells those that wait; those of a run that was deleted are not those of
-// the next one of its id.
+// However many messages come and go, and whoever asks when, Posts tells those that wait; those of a
+// run that was deleted are not those of the next one of its id.
 func TestPostsComeAndGo(t *testing.T) {
 	t.Parallel()
 	s := openUnsynced(t, t.TempDir())
@@ -144,7 +145,8 @@ func TestPostsWhileOneIsPosted(t *testing.T) {
 	wantPosts(t, s, "run", "b")
 }
 
-// Who asks for messages beside those who post and drain them is told every one that waits all the while, and none that did not wait meanwhile.
+// Who asks for messages beside those who post and drain them is told every one that waits all the
+// while, and none that did not wait meanwhile.
 func TestPostsBesideThoseWhoPost(t *testing.T) {
 	t.Parallel()
 	s, l, head := inboxRun(t)
@@ -199,7 +201,8 @@ func TestPostsBesideThoseWhoPost(t *testing.T) {
 	wantPosts(t, s, "run")
 }
 
-// The messages of a run that has just begun are not looked for: there are none. What somebody else has put where they would be is not found.
+// The messages of a run that has just begun are not looked for: there are none. What somebody else
+// has put where they would be is not found.
 func TestPostsOfARunThatHasJustBegun(t *testing.T) {
 	t.Parallel()
 	s := openUnsynced(t, t.TempDir())

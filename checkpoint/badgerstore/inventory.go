@@ -14,13 +14,14 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// An inventory tells the tables of a store apart from others that are as sound: of another store, or of this one under
-// another number. For each it has a digest of its checksums. Nothing in a table says whose it is, and Badger takes
-// what stands under its number.
+// An inventory tells the tables of a store apart from others that are as sound: of another store,
+// or of this one under another number. For each it has a digest of its checksums. Nothing in a
+// table says whose it is, and Badger takes what stands under its number.
 //
-// It is written when a store is opened and when it is closed. Of a table that was made since by a process that died it
-// knows nothing: that one is taken as it is, and is in the inventory from then on. Numbers are used again only for tables that the
-// manifest does not name when the database is opened, so of those the inventory forgets before.
+// It is written when a store is opened and when it is closed. Of a table that was made since by a
+// process that died it knows nothing: that one is taken as it is, and is in the inventory from then
+// on. Numbers are used again only for tables that the manifest does not name when the database is
+// opened, so of those the inventory forgets before.
 //
 // The file is:
 //
@@ -31,7 +32,8 @@ import (
 //	42 for each table its number, 8 bytes, and the digest, 32
 //	   CRC-32C of the above
 //
-// It is replaced in one step, so no crash leaves one that is damaged. One that is missing or has no bytes says nothing.
+// It is replaced in one step, so no crash leaves one that is damaged. One that is missing or has no
+// bytes says nothing.
 type inventory map[uint64]tableSum
 
 // A tableSum is the SHA-256 of the checksums of a table's blocks, and of its index.
@@ -44,10 +46,12 @@ const (
 	inventoryEntry  = 8 + sha256.Size
 )
 
-// mostInventory is how large the file may be. That is for more than a million tables, which no process could map into memory.
+// mostInventory is how large the file may be. That is for more than a million tables, which no
+// process could map into memory.
 const mostInventory = 64 << 20
 
-// readInventory returns the inventory of the store in dir, nil if there is none that says something.
+// readInventory returns the inventory of the store in dir, nil if there is none that says
+// something.
 func readInventory(dir, id string) (inventory, error) {
 	path := filepath.Join(dir, inventoryFile)
 	refuse := func(reason string) error {
@@ -113,7 +117,8 @@ func (v inventory) replace(old inventory, dir, id string) error {
 	return v.write(dir, id)
 }
 
-// compare refuses tables that are not those of the inventory, and returns it without those that are not there.
+// compare refuses tables that are not those of the inventory, and returns it without those that are
+// not there.
 func (g *guarded) compare(had inventory, dir string) (still inventory, err error) {
 	if len(had) > 0 && len(g.sums) == 0 { // what the first table has is in one for ever
 		return nil, &damageError{fmt.Sprintf("%s has no table, and %s says that there were %d", filepath.Join(dir, databaseDir), filepath.Join(dir, inventoryFile), len(had)),
@@ -133,11 +138,12 @@ func (g *guarded) compare(had inventory, dir string) (still inventory, err error
 	return still, nil
 }
 
-// mostRead is how many bytes of new tables are read when a store is closed. Of the others the next Open takes stock, which
-// reads all tables.
+// mostRead is how many bytes of new tables are read when a store is closed. Of the others the next
+// Open takes stock, which reads all tables.
 const mostRead = 256 << 20
 
-// takeStock writes the inventory of a store whose database is closed. What it can't find out the next Open does.
+// takeStock writes the inventory of a store whose database is closed. What it can't find out the
+// next Open does.
 func (s *Store) takeStock() {
 	db := filepath.Join(s.home.dir, databaseDir)
 	named, err := readManifest(db, false)

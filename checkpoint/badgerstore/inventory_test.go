@@ -56,8 +56,9 @@ func inventoryOf(t *testing.T, dir string) []byte {
 	return b
 }
 
-// A table that is as sound as the one in whose place it stands, of this store or of another one that made the same runs, is found
-// when the store is opened, and the store is whole when the right one is back.
+// A table that is as sound as the one in whose place it stands, of this store or of another one
+// that made the same runs, is found when the store is opened, and the store is whole when the right
+// one is back.
 func TestTablesOfOthersAreFound(t *testing.T) {
 	t.Parallel()
 	of, other := closedStore(t), closedStore(t)
@@ -78,7 +79,8 @@ func TestTablesOfOthersAreFound(t *testing.T) {
 	t.Logf("%d tables", len(tables))
 }
 
-// So it is in the directory of a process that was killed, for tables that were there when that opened the store.
+// So it is in the directory of a process that was killed, for tables that were there when that
+// opened the store.
 func TestTablesOfOthersAreFoundBehindACrash(t *testing.T) {
 	t.Parallel()
 	of := closedStore(t)
@@ -98,8 +100,8 @@ func TestTablesOfOthersAreFoundBehindACrash(t *testing.T) {
 	}
 }
 
-// The inventory forgets tables that are gone, before their numbers can be used again. Where there is none, as in a store of a version before,
-// or an empty file, the tables are taken as they are.
+// The inventory forgets tables that are gone, before their numbers can be used again. Where there
+// is none, as in a store of a version before, or an empty file, the tables are taken as they are.
 func TestInventoriesHinderNobody(t *testing.T) {
 	t.Parallel()
 	of := closedStore(t)
@@ -130,8 +132,9 @@ func TestInventoriesHinderNobody(t *testing.T) {
 	}
 }
 
-// An inventory that is damaged, or that of another store, is ErrCorrupt, and one of a later version ErrVersion: no crash leaves one, and the tables
-// can't be checked by it. Nothing is changed, and an empty file in its place opens the store, as the error says.
+// An inventory that is damaged, or that of another store, is ErrCorrupt, and one of a later version
+// ErrVersion: no crash leaves one, and the tables can't be checked by it. Nothing is changed, and
+// an empty file in its place opens the store, as the error says.
 func TestDamagedInventoriesAreFound(t *testing.T) {
 	t.Parallel()
 	of := closedStore(t)
@@ -184,8 +187,8 @@ func TestDamagedInventoriesAreFound(t *testing.T) {
 	}
 }
 
-// Where a database was, none is begun anew in silence: the tables that it had are in the inventory. Whether the witness is missing as well
-// does not matter.
+// Where a database was, none is begun anew in silence: the tables that it had are in the inventory.
+// Whether the witness is missing as well does not matter.
 func TestAMissingDatabaseIsFound(t *testing.T) {
 	t.Parallel()
 	of := closedStore(t)
@@ -238,7 +241,8 @@ func TestInventoryForgetsBeforeTheDatabaseOpens(t *testing.T) {
 	}
 }
 
-// What is merged and made anew while a store is open is in the inventory when it is closed, and opens.
+// What is merged and made anew while a store is open is in the inventory when it is closed, and
+// opens.
 func TestInventoryFollowsMerges(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

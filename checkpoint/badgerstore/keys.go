@@ -24,10 +24,11 @@ import (
 //	y <run u64>                     a deleted run whose keys are still being removed
 //	z <digest>                      a base: a blob
 //
-// Runs are numbered as they are made, and all but pieces stands behind the appends. So a table that Badger makes
-// of what is new reaches from the oldest run that was appended to up to the end, and is not merged with the appends of runs before
-// that. With pieces, which stand first, it reaches over all appends that there are, as it does in stores of earlier formats with what
-// [kindsOf] has before them.
+// Runs are numbered as they are made, and all but pieces stands behind the appends. So a table that
+// Badger makes of what is new reaches from the oldest run that was appended to up to the end, and
+// is not merged with the appends of runs before that. With pieces, which stand first, it reaches
+// over all appends that there are, as it does in stores of earlier formats with what [kindsOf] has
+// before them.
 //
 // Invariant: every transaction sets a key, also one that deletes, so that the newest
 // version in the database is that of the last transaction. Opening depends on it.
@@ -43,7 +44,8 @@ const (
 	piecesKey   = 'u'
 )
 
-// The kinds of keys that are not the same in all formats. None stands for another thing in another one.
+// The kinds of keys that are not the same in all formats. None stands for another thing in another
+// one.
 type kinds struct{ id, graph, deleted, base byte }
 
 // kindsOf has the kinds of a store of that format.

@@ -52,7 +52,8 @@ func TestIdleRunsAreForgotten(t *testing.T) {
 	}
 }
 
-// Runs and bases of calls that were given up are forgotten once it is known what became of these, if nobody has used them since.
+// Runs and bases of calls that were given up are forgotten once it is known what became of these,
+// if nobody has used them since.
 func TestWhatWasGivenUpIsForgotten(t *testing.T) {
 	t.Parallel()
 	type call func(context.Context, *badgerstore.Store) error
@@ -249,8 +250,9 @@ func TestCloseBesideADiskThatDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// A commit that waits for room in memory when the database finds that it can't write a table waits for ever. The append in it is
-// ErrCommitUnknown, what waits behind it ErrClosed, and so is a call that waits to know what became of one that was given up.
+// A commit that waits for room in memory when the database finds that it can't write a table waits
+// for ever. The append in it is ErrCommitUnknown, what waits behind it ErrClosed, and so is a call
+// that waits to know what became of one that was given up.
 func TestCommitThatWaitsForATableThatCantBeWritten(t *testing.T) { // alone: it looks at all goroutines
 	for name, c := range map[string]struct {
 		open  func(context.Context, string, badgerstore.Options) (*badgerstore.Store, error)
@@ -360,7 +362,8 @@ func TestCommitThatWaitsForATableThatCantBeWritten(t *testing.T) { // alone: it 
 	}
 }
 
-// A base that runs refer to is forgotten when no call changes who does, as they are, and counted anew by the next.
+// A base that runs refer to is forgotten when no call changes who does, as they are, and counted
+// anew by the next.
 func TestBasesAreForgotten(t *testing.T) {
 	t.Parallel()
 	s := openUnsynced(t, t.TempDir())

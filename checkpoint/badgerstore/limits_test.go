@@ -62,7 +62,8 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// An Open that finds no room for a new store leaves nothing that it has made, and what was there as it was.
+// An Open that finds no room for a new store leaves nothing that it has made, and what was there as
+// it was.
 func TestFullBeforeTheStoreIsMade(t *testing.T) {
 	t.Parallel()
 	o := small
@@ -90,8 +91,8 @@ func TestFullBeforeTheStoreIsMade(t *testing.T) {
 	}
 }
 
-// What an earlier process has left to be removed, and there is no room to, stays and keeps no store from being opened: it is
-// removed once there is room.
+// What an earlier process has left to be removed, and there is no room to, stays and keeps no store
+// from being opened: it is removed once there is room.
 func TestSweepWithoutRoom(t *testing.T) {
 	t.Parallel()
 	s := openUnsynced(t, t.TempDir())
@@ -132,8 +133,9 @@ func TestFreeSpaceIsNotTooMuchToAdd(t *testing.T) {
 	}
 }
 
-// Without room for what is in memory to become tables the store is not closed, for Badger would take the
-// process with it: Close says so at once, and when there is room the store closes by itself.
+// Without room for what is in memory to become tables the store is not closed, for Badger would
+// take the process with it: Close says so at once, and when there is room the store closes by
+// itself.
 func TestCloseWithoutRoom(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -165,8 +167,8 @@ func TestCloseWithoutRoom(t *testing.T) {
 	}
 }
 
-// What is in memory needs its own room, and that alone, also where the name of the store's directory is a pattern that matches
-// others, or nothing.
+// What is in memory needs its own room, and that alone, also where the name of the store's
+// directory is a pattern that matches others, or nothing.
 func TestRoomOfADirectoryNamedLikeAPattern(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()
@@ -214,7 +216,8 @@ func TestRoomOfADirectoryNamedLikeAPattern(t *testing.T) {
 	}
 }
 
-// appending returns a call that appends so many bytes to a run of its own, when so many are left on the device.
+// appending returns a call that appends so many bytes to a run of its own, when so many are left on
+// the device.
 func appending(t *testing.T, s *badgerstore.Store, left *atomic.Int64) func(bytes int) error {
 	l := acquire(t, s, 1)[0]
 	var head checkpoint.Head
@@ -229,8 +232,8 @@ func appending(t *testing.T, s *badgerstore.Store, left *atomic.Int64) func(byte
 	}
 }
 
-// An append that drains hundreds of messages is atomic whatever else is in it, and a message that many of its entries drain
-// is one.
+// An append that drains hundreds of messages is atomic whatever else is in it, and a message that
+// many of its entries drain is one.
 func TestAppendDrainsManyPosts(t *testing.T) {
 	t.Parallel()
 	s := openUnsynced(t, t.TempDir())
@@ -315,7 +318,8 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// A run whose labels are as long as they may be is trimmed, goes on and comes to rest as any other, however it was made.
+// A run whose labels are as long as they may be is trimmed, goes on and comes to rest as any other,
+// however it was made.
 func TestLongestLabelsComeToRest(t *testing.T) {
 	t.Parallel()
 	s := openUnsynced(t, t.TempDir())

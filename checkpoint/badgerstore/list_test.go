@@ -12,7 +12,8 @@ import (
 	"github.com/pawlgo/pawl/checkpoint/badgerstore"
 )
 
-// A page tells of each run what its last append says, however many a run has and whichever runs stand beside it.
+// A page tells of each run what its last append says, however many a run has and whichever runs
+// stand beside it.
 func TestPageTellsOfLastAppends(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
@@ -67,7 +68,8 @@ func TestListingGoesOnBehindDamage(t *testing.T) {
 		}
 		var head checkpoint.Head
 		for _, kind := range []checkpoint.Kind{checkpoint.Opened, checkpoint.Done, checkpoint.Waiting, checkpoint.Noted} {
-			// The logs differ, even if all is written in one millisecond: by their digests a row is known to be another run's.
+			// The logs differ, even if all is written in one millisecond: by their digests a row is
+			// known to be another run's.
 			if head, err = s.Append(t.Context(), l, head, []checkpoint.Entry{{Kind: kind, Path: run}}); err != nil {
 				t.Fatal(err)
 			}

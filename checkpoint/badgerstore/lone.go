@@ -9,12 +9,13 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// commitLone commits the append q, which began at now, on the goroutine of its caller, if nobody else's is beside it and none was
-// lately: to hand it to the committer and to be told of it costs a tenth of an append that no disk is waited for. It reports whether
-// it did.
+// commitLone commits the append q, which began at now, on the goroutine of its caller, if nobody
+// else's is beside it and none was lately: to hand it to the committer and to be told of it costs a
+// tenth of an append that no disk is waited for. It reports whether it did.
 //
-// Its caller does not look at ctx meanwhile: so it does it for those who need not, see [checkpoint.Attended]. Where a disk is
-// waited for, or an observer is told of it, the committer does it, and where pieces were written before: ctx may have ended since.
+// Its caller does not look at ctx meanwhile: so it does it for those who need not, see
+// [checkpoint.Attended]. Where a disk is waited for, or an observer is told of it, the committer
+// does it, and where pieces were written before: ctx may have ended since.
 func (s *Store) commitLone(ctx context.Context, q *request, now time.Time) (done bool, err error) {
 	if s.synced || s.apart || s.options.Observe != nil || q.record.Key == nil || q.bytes > uncounted || !unhurried(ctx) {
 		return false, nil

@@ -15,8 +15,8 @@ import (
 	"github.com/pawlgo/pawl/state"
 )
 
-// A run alone commits its appends itself. If the store hangs there its call returns when the grace period is over, and the run can be
-// gone on with when the store goes on.
+// A run alone commits its appends itself. If the store hangs there its call returns when the grace
+// period is over, and the run can be gone on with when the store goes on.
 func TestRunReturnsFromALoneCommitThatHangs(t *testing.T) {
 	t.Parallel()
 	type cells struct{ Sum state.Sum[int] }

@@ -19,7 +19,8 @@ import (
 // patient is the context of a call that need not return before it is done.
 func patient(t *testing.T) context.Context { return context.WithoutCancel(t.Context()) }
 
-// byCaller counts the commits of s that were made on the goroutine of who appends, and those that were not.
+// byCaller counts the commits of s that were made on the goroutine of who appends, and those that
+// were not.
 func byCaller(s *badgerstore.Store) (lone, grouped *atomic.Int64) {
 	lone, grouped = new(atomic.Int64), new(atomic.Int64)
 	s.CommitAnywhereWith(func(next func() error) error {
@@ -71,8 +72,9 @@ func TestLoneAppendsAreCommittedByTheirCaller(t *testing.T) {
 	}
 }
 
-// While one commits himself others wait for the committer, which groups them. Behind a group the next append goes to it as well, since more
-// may be coming, and then who is alone commits himself again.
+// While one commits himself others wait for the committer, which groups them. Behind a group the
+// next append goes to it as well, since more may be coming, and then who is alone commits himself
+// again.
 func TestAppendsBesideALoneOneAreGrouped(t *testing.T) {
 	t.Parallel()
 	const runs = 20
@@ -210,7 +212,8 @@ func TestWhoHasADeadlineDoesNotCommitHimself(t *testing.T) {
 	close(goOn)
 }
 
-// If the database fails or panics in a commit nobody knows what it has done: the store stops, whoever committed.
+// If the database fails or panics in a commit nobody knows what it has done: the store stops,
+// whoever committed.
 func TestLoneCommitThatFailsStopsTheStore(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken disk")
@@ -237,8 +240,9 @@ func TestLoneCommitThatFailsStopsTheStore(t *testing.T) {
 	}
 }
 
-// Who appends alone leaves it to the committer while as much waits to become tables as may, since a commit then waits for one that may never
-// be written: also behind a process that was killed with that.
+// Who appends alone leaves it to the committer while as much waits to become tables as may, since a
+// commit then waits for one that may never be written: also behind a process that was killed with
+// that.
 func TestNobodyCommitsHimselfBehindFullMemory(t *testing.T) {
 	t.Parallel()
 	for logs, alone := range map[int]int64{2: 1, 3: 0} {
@@ -282,8 +286,8 @@ func (c *ending) Err() error {
 	return nil
 }
 
-// An append whose context has ended behind its last piece is not made, also where its caller could commit it himself and goes on
-// without it.
+// An append whose context has ended behind its last piece is not made, also where its caller could
+// commit it himself and goes on without it.
 func TestAnAppendThatHasEndedBehindItsPieces(t *testing.T) {
 	t.Parallel()
 	s := openUnsynced(t, t.TempDir())

@@ -12,16 +12,16 @@ import (
 	"github.com/dgraph-io/badger/v4"
 )
 
-// A manifest is a header of 8 bytes and records; a record is the length of its payload, the CRC-32C of it, 4
-// bytes each, and the payload, a message of changes: tables made and tables removed.
+// A manifest is a header of 8 bytes and records; a record is the length of its payload, the CRC-32C
+// of it, 4 bytes each, and the payload, a message of changes: tables made and tables removed.
 const (
 	manifestHeader = 8
 	recordHeader   = 8
 )
 
-// voidGhosts makes void the records of the manifest that name tables which are not there. It is for a live
-// database that has failed to write them, where nothing else can be the reason. A void record is as long as it was, so
-// whoever appends to the manifest meanwhile is not disturbed.
+// voidGhosts makes void the records of the manifest that name tables which are not there. It is for
+// a live database that has failed to write them, where nothing else can be the reason. A void
+// record is as long as it was, so whoever appends to the manifest meanwhile is not disturbed.
 func voidGhosts(dir string) (err error) {
 	f, err := os.OpenFile(filepath.Join(dir, badger.ManifestFilename), os.O_RDWR, 0)
 	if err != nil {
@@ -65,8 +65,9 @@ func voidGhosts(dir string) (err error) {
 
 func tablePath(dir string, id uint64) string { return filepath.Join(dir, fmt.Sprintf("%06d.sst", id)) }
 
-// tablesMade returns the numbers of the tables that a message of changes says were made. Its field 1 is a change,
-// in which field 1 is the number and field 2 is 1 if the table was removed; all others are numbers too.
+// tablesMade returns the numbers of the tables that a message of changes says were made. Its field
+// 1 is a change, in which field 1 is the number and field 2 is 1 if the table was removed; all
+// others are numbers too.
 func tablesMade(message []byte) (made []uint64) {
 	for len(message) > 0 {
 		change, rest, ok := cutCounted(message[1:])
@@ -104,8 +105,9 @@ func cutCounted(b []byte) (counted, rest []byte, ok bool) {
 	return b[n : n+int(size)], b[n+int(size):], true
 }
 
-// voidMessage makes a message of at least 2 bytes say nothing: it is one field that nobody knows, the last
-// that a tag of one byte can have, of zeros. Its length is written in 5 bytes where one does not suffice.
+// voidMessage makes a message of at least 2 bytes say nothing: it is one field that nobody knows,
+// the last that a tag of one byte can have, of zeros. Its length is written in 5 bytes where one
+// does not suffice.
 func voidMessage(b []byte) {
 	clear(b)
 	b[0] = 15<<3 | 2

@@ -12,9 +12,9 @@ import (
 	"github.com/pawlgo/pawl/checkpoint/badgerstore"
 )
 
-// A table that could not be made durable is one that the manifest may name, and that is not there. Where the
-// live database knows that of itself its record is made void, and what the table was to hold is found in the log
-// of what was in memory. Found by Open, a missing table is damage.
+// A table that could not be made durable is one that the manifest may name, and that is not there.
+// Where the live database knows that of itself its record is made void, and what the table was to
+// hold is found in the log of what was in memory. Found by Open, a missing table is damage.
 func TestManifestNamesATableThatWasNeverWritten(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

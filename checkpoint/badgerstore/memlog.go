@@ -11,11 +11,11 @@ import (
 	"github.com/dgraph-io/badger/v4"
 )
 
-// A memLog is the log that Badger keeps of what is in memory: files 00001.mem, 00002.mem and so on, of which
-// it begins another one in a commit that finds the last one full.
+// A memLog is the log that Badger keeps of what is in memory: files 00001.mem, 00002.mem and so on,
+// of which it begins another one in a commit that finds the last one full.
 //
-// A store syncs it itself where it can: told to sync, Badger syncs with every transaction its value log too,
-// in which there is nothing, and a commit waits twice as long. See ADR 0048.
+// A store syncs it itself where it can: told to sync, Badger syncs with every transaction its value
+// log too, in which there is nothing, and a commit waits twice as long. See ADR 0048.
 type memLog struct {
 	db     *badger.DB
 	dir    *os.Root // of the database, whatever its path names by now
@@ -61,9 +61,10 @@ func (l *memLog) open() (err error) {
 	return err
 }
 
-// sync makes durable what was committed since it was called last, which is one transaction: so all of it is
-// in the newest file, and those before it are durable already. Asking for another file takes no descriptor, which there may be
-// none of; to a file that can't be opened for such a reason Badger has one, and syncs it with its value log.
+// sync makes durable what was committed since it was called last, which is one transaction: so all
+// of it is in the newest file, and those before it are durable already. Asking for another file
+// takes no descriptor, which there may be none of; to a file that can't be opened for such a reason
+// Badger has one, and syncs it with its value log.
 func (l *memLog) sync() error {
 	for {
 		_, err := l.dir.Lstat(l.name(l.number + 1))

@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// syncsMapped: what a process has written to a file through a memory map is synced with the file. It is what
-// msync does here.
+// syncsMapped: what a process has written to a file through a memory map is synced with the file.
+// It is what msync does here.
 const syncsMapped = true
 
 // syncData makes durable what is in a file, and its size.

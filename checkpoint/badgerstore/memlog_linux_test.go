@@ -15,8 +15,8 @@ import (
 	"github.com/pawlgo/pawl/internal/lacking"
 )
 
-// What a synced store has acknowledged is on the disk: nothing of the log of what is in memory, whichever of its files
-// it is in, is in the memory of the system alone.
+// What a synced store has acknowledged is on the disk: nothing of the log of what is in memory,
+// whichever of its files it is in, is in the memory of the system alone.
 func TestNothingAcknowledgedIsUnwritten(t *testing.T) {
 	t.Parallel()
 	needsADisk(t)
@@ -33,8 +33,8 @@ func TestNothingAcknowledgedIsUnwritten(t *testing.T) {
 	}
 }
 
-// A new file of the log that the store can't open, as where no descriptor is to be had, is synced all the same, and so are those
-// behind it.
+// A new file of the log that the store can't open, as where no descriptor is to be had, is synced
+// all the same, and so are those behind it.
 func TestNothingAcknowledgedIsUnwrittenInAFileThatCantBeOpened(t *testing.T) {
 	t.Parallel()
 	needsADisk(t)
@@ -60,8 +60,8 @@ func TestNothingAcknowledgedIsUnwrittenInAFileThatCantBeOpened(t *testing.T) {
 	}
 }
 
-// The files that a store writes beside its database, its name, its inventory and its witness, are on the disk when Open or Close
-// has returned: a power cut that empties the name leaves no store.
+// The files that a store writes beside its database, its name, its inventory and its witness, are
+// on the disk when Open or Close has returned: a power cut that empties the name leaves no store.
 func TestFilesBesideTheDatabaseAreWritten(t *testing.T) {
 	t.Parallel()
 	needsADisk(t)
@@ -92,8 +92,8 @@ func TestFilesBesideTheDatabaseAreWritten(t *testing.T) {
 	}
 }
 
-// appendLarge appends what fills several files of the log, in one key and in pieces. It returns how many files there
-// were, and the most pages that were not written behind an append.
+// appendLarge appends what fills several files of the log, in one key and in pieces. It returns how
+// many files there were, and the most pages that were not written behind an append.
 func appendLarge(t *testing.T, open func(context.Context, string, badgerstore.Options) (*badgerstore.Store, error)) (files, most int) {
 	t.Helper()
 	dir := t.TempDir()
@@ -133,7 +133,8 @@ func appendLarge(t *testing.T, open func(context.Context, string, badgerstore.Op
 	return len(seen), most
 }
 
-// needsADisk skips a test where what is written stays in the memory of the system, as in a tmpfs: nothing there is ever unwritten.
+// needsADisk skips a test where what is written stays in the memory of the system, as in a tmpfs:
+// nothing there is ever unwritten.
 func needsADisk(t *testing.T) {
 	t.Helper()
 	own := filepath.Join(t.TempDir(), "own")
@@ -145,7 +146,8 @@ func needsADisk(t *testing.T) {
 	}
 }
 
-// unwritten returns how many pages of a file are in the memory of the system and not, or not yet, on the device.
+// unwritten returns how many pages of a file are in the memory of the system and not, or not yet,
+// on the device.
 func unwritten(t *testing.T, path string) int {
 	t.Helper()
 	f, err := os.Open(path)

@@ -9,7 +9,8 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// A store that is opened again and again, each time for a moment, has few tables all the same: each is a file that an open store has open.
+// A store that is opened again and again, each time for a moment, has few tables all the same: each
+// is a file that an open store has open.
 func TestShortLivesLeaveFewTables(t *testing.T) {
 	t.Parallel()
 	const lives, most = 60, 40 // a few more than an Open leaves

@@ -15,8 +15,9 @@ import (
 	"github.com/pawlgo/pawl/checkpoint/memory"
 )
 
-// What earlier runs have appended is not written again when what newer ones append is merged, whatever is done with them beside that. In a store
-// of format 1 it is, but for large values, and in one of format 2 where a run was deleted, forked, trimmed or imported, or a graph is new.
+// What earlier runs have appended is not written again when what newer ones append is merged,
+// whatever is done with them beside that. In a store of format 1 it is, but for large values, and
+// in one of format 2 where a run was deleted, forked, trimmed or imported, or a graph is new.
 func TestOlderRunsAreNotMergedAgain(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -99,7 +100,8 @@ func imported(ctx context.Context, s *badgerstore.Store, run string) error {
 	return err
 }
 
-// merged writes 32 MB and more in runs one after the other, does that beside each, has all new tables merged, and returns those of appends or their pieces alone, in their order.
+// merged writes 32 MB and more in runs one after the other, does that beside each, has all new
+// tables merged, and returns those of appends or their pieces alone, in their order.
 func merged(
 	t *testing.T, s *badgerstore.Store, name string, value int, beside func(ctx context.Context, s *badgerstore.Store, run string) error,
 ) (tables []uint64) {
@@ -136,8 +138,8 @@ func tablesBelow(s *badgerstore.Store) []badger.TableInfo {
 	return tables
 }
 
-// A loop over a log reads all of it also where the run was deleted when it had begun, and the tables that the run was in are
-// merged before it comes to the next page.
+// A loop over a log reads all of it also where the run was deleted when it had begun, and the
+// tables that the run was in are merged before it comes to the next page.
 func TestALoopReadsWhatIsMergedAway(t *testing.T) {
 	t.Parallel()
 	s := openUnsynced(t, t.TempDir())

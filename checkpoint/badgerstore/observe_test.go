@@ -10,8 +10,8 @@ import (
 	"github.com/pawlgo/pawl/checkpoint/badgerstore"
 )
 
-// Whatever an observer does, as to panic or to end its goroutine, the store goes on, tells it of the next
-// group and closes.
+// Whatever an observer does, as to panic or to end its goroutine, the store goes on, tells it of
+// the next group and closes.
 func TestObserverEndsItsGoroutine(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(){"panic": func() { panic("mad") }, "Goexit": runtime.Goexit} {
@@ -46,7 +46,8 @@ func TestObserverEndsItsGoroutine(t *testing.T) {
 	}
 }
 
-// An append that is refused for want of room is told of as one that failed: whoever counts failures hears of a full disk.
+// An append that is refused for want of room is told of as one that failed: whoever counts failures
+// hears of a full disk.
 func TestRefusedForWantOfRoomIsObserved(t *testing.T) {
 	t.Parallel()
 	var groups []checkpoint.Group

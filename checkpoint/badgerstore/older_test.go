@@ -89,8 +89,8 @@ func TestOlderRowIsFound(t *testing.T) {
 	}
 }
 
-// So is by Verify what a store said of a run earlier with the same status, as of a run that has waited before: only the
-// time since when it does is another one.
+// So is by Verify what a store said of a run earlier with the same status, as of a run that has
+// waited before: only the time since when it does is another one.
 func TestOlderRowOfTheSameStatusIsFound(t *testing.T) {
 	t.Parallel()
 	s := openUnsynced(t, t.TempDir())

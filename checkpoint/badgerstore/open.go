@@ -20,20 +20,21 @@ import (
 // databaseDir is the directory of the database in that of the store.
 const databaseDir = "db"
 
-// Open opens the store in dir, or makes one if dir is empty or does not exist; directories above it that are missing are made too, for
-// the user alone (0700), so a path with a slip in it is a new store. ErrLocked if
-// another process has it open, or its witness, ErrVersion if its format is one that this version does not know, ErrCorrupt if
-// something in it is damaged or missing, ErrFull if the device has too little room, ErrKey if
-// it is encrypted and Options.Cipher is not given or does not have its key, ErrPlaintext if it is
-// not encrypted and there is a Cipher. If a call of the system fails, as a sync does with
-// syscall.EIO, errors.Is finds its error. What holds anything else is refused with a
-// *checkpoint.ArgumentError and left as it is: a file, and what would be below one, a directory of other files, a database of
-// Badger that no store has made, or of which nobody can tell since all that the store has beside it is missing.
-// A relative dir, or Options.Witness, is what it names when Open is called, wherever the program goes then.
+// Open opens the store in dir, or makes one if dir is empty or does not exist; directories above it
+// that are missing are made too, for the user alone (0700), so a path with a slip in it is a new
+// store. ErrLocked if another process has it open, or its witness, ErrVersion if its format is one
+// that this version does not know, ErrCorrupt if something in it is damaged or missing, ErrFull if
+// the device has too little room, ErrKey if it is encrypted and Options.Cipher is not given or does
+// not have its key, ErrPlaintext if it is not encrypted and there is a Cipher. If a call of the
+// system fails, as a sync does with syscall.EIO, errors.Is finds its error. What holds anything
+// else is refused with a *checkpoint.ArgumentError and left as it is: a file, and what would be
+// below one, a directory of other files, a database of Badger that no store has made, or of which
+// nobody can tell since all that the store has beside it is missing. A relative dir, or
+// Options.Witness, is what it names when Open is called, wherever the program goes then.
 //
 // If ctx ends Open returns its error, at the latest a second later. What then still opens, since a
-// disk does not answer, is closed in the background, and the directory is locked until it is: another
-// Open is ErrLocked and says so.
+// disk does not answer, is closed in the background, and the directory is locked until it is:
+// another Open is ErrLocked and says so.
 func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 	return open(ctx, dir, o, true)
 }
@@ -111,7 +112,8 @@ func absolute(dir string, o Options) (string, Options, error) {
 	return dir, o, err
 }
 
-// A damageError says what is damaged, and all that there is to do about it, so remedied adds nothing. errors.Is finds ErrCorrupt.
+// A damageError says what is damaged, and all that there is to do about it, so remedied adds
+// nothing. errors.Is finds ErrCorrupt.
 type damageError struct{ reason, way string }
 
 func (e *damageError) Error() string {
@@ -260,8 +262,8 @@ func openNow(ctx context.Context, dir string, o Options, synced bool) (opened *S
 	return s, nil
 }
 
-// forkLimit is how long Badger's own lock may be held although nobody has the store open: by a process
-// that was being forked when the store was closed, until it runs its program.
+// forkLimit is how long Badger's own lock may be held although nobody has the store open: by a
+// process that was being forked when the store was closed, until it runs its program.
 const forkLimit = 5 * time.Second
 
 // openDatabase opens Badger, having checked its files. Files of no bytes are what a crash
@@ -371,7 +373,8 @@ func (s *Store) recognize(ctx context.Context, tabled uint64) error {
 	return err
 }
 
-// checkFormat checks that the database has the format that the store's name says. See name.inDatabase.
+// checkFormat checks that the database has the format that the store's name says. See
+// name.inDatabase.
 func (s *Store) checkFormat(inDatabase []byte) error {
 	format := 1
 	switch {
@@ -388,8 +391,8 @@ func (s *Store) checkFormat(inDatabase []byte) error {
 		fmt.Sprintf(`set "format" in %s back to %d`, path, format)}
 }
 
-// noGaps checks that the transactions that were not yet in tables are all there: what isWhole has seen in the logs
-// must be what Badger has taken from them.
+// noGaps checks that the transactions that were not yet in tables are all there: what isWhole has
+// seen in the logs must be what Badger has taken from them.
 func (v *view) noGaps(ctx context.Context, tabled uint64) error {
 	if v.ts == tabled {
 		return nil

@@ -56,7 +56,8 @@ func TestLocked(t *testing.T) {
 	open(t, dir).Close() // the lock of a process that died is none
 }
 
-// The process that has a directory open is this one only if it says so itself: in containers others have its number, and its host's name.
+// The process that has a directory open is this one only if it says so itself: in containers others
+// have its number, and its host's name.
 func TestLockedByAProcessOfTheSameName(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -326,8 +327,8 @@ func openEndsDeletions(t *testing.T, open opener) {
 	})
 }
 
-// What removes a long log goes on behind the keys that it has removed: to begin at the first again it would step over all of
-// those, each time.
+// What removes a long log goes on behind the keys that it has removed: to begin at the first again
+// it would step over all of those, each time.
 func TestSweepGoesOnBehindWhatItRemoved(t *testing.T) {
 	t.Parallel()
 	s := openUnsynced(t, t.TempDir())
@@ -353,7 +354,8 @@ func TestSweepGoesOnBehindWhatItRemoved(t *testing.T) {
 	}
 }
 
-// What a process that was killed while it looked for room has left is removed, and nothing that only has such a name.
+// What a process that was killed while it looked for room has left is removed, and nothing that
+// only has such a name.
 func TestOpenRemovesProbes(t *testing.T) {
 	t.Parallel()
 	of := closedStore(t)

@@ -15,8 +15,9 @@ import (
 	"github.com/pawlgo/pawl/checkpoint/badgerstore"
 )
 
-// Who gives up a call while a piece of something large is written knows that nothing has happened: the run is where
-// it was, nobody holds it, and the same can be done again. What the piece leaves goes when the store is opened.
+// Who gives up a call while a piece of something large is written knows that nothing has happened:
+// the run is where it was, nobody holds it, and the same can be done again. What the piece leaves
+// goes when the store is opened.
 func TestGivenUpWhileAPieceIsWritten(t *testing.T) {
 	t.Parallel()
 	large := fmt.Appendf(nil, "%q", noise(700<<10))
@@ -88,7 +89,8 @@ func TestGivenUpWhileAPieceIsWritten(t *testing.T) {
 	}
 }
 
-// What is written behind the back of who has given it up is what it was given, and not what has come into its memory since.
+// What is written behind the back of who has given it up is what it was given, and not what has
+// come into its memory since.
 func TestGivenUpPiecesHaveTheirOwnMemory(t *testing.T) {
 	t.Parallel()
 	for name, call := range map[string]func(context.Context, *badgerstore.Store, []byte) error{
@@ -151,7 +153,8 @@ func TestGivenUpPiecesHaveTheirOwnMemory(t *testing.T) {
 	}
 }
 
-// A run that is trimmed now and then does not grow by large messages that were drained, or given up; one that waits stays.
+// A run that is trimmed now and then does not grow by large messages that were drained, or given
+// up; one that waits stays.
 func TestTrimRemovesPiecesOfDrainedMessages(t *testing.T) {
 	t.Parallel()
 	s := openUnsynced(t, t.TempDir())
@@ -235,8 +238,9 @@ func growLarge(ctx context.Context, s *badgerstore.Store, run string, large []by
 	return second(s.Append(ctx, l, head, []checkpoint.Entry{{Kind: checkpoint.Done, Delta: large}}))
 }
 
-// A Trim looks for what it is to remove where the one before it has ended, and not at the run's first entry. What that one could not
-// remove goes with the next one, and so does what there is of a run that was not in memory.
+// A Trim looks for what it is to remove where the one before it has ended, and not at the run's
+// first entry. What that one could not remove goes with the next one, and so does what there is of
+// a run that was not in memory.
 func TestTrimBeginsWhereTheLastOneEnded(t *testing.T) {
 	t.Parallel()
 	s := openUnsynced(t, t.TempDir())

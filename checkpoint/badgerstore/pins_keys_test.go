@@ -18,8 +18,8 @@ func tinyBases(run string, n int) (bases [][]byte) {
 	return bases
 }
 
-// Runs with many pins that are deleted at the same moment are not together more than a transaction can be, and nobody
-// is told of another one's.
+// Runs with many pins that are deleted at the same moment are not together more than a transaction
+// can be, and nobody is told of another one's.
 func TestManyPinsDeletedAtOnce(t *testing.T) {
 	t.Parallel()
 	const runs, pins = 30, 110
@@ -54,8 +54,8 @@ func TestManyPinsDeletedAtOnce(t *testing.T) {
 	forkstoreAudit(t, s)
 }
 
-// A run with more pins than one transaction can give up is ErrTooLarge and stays as it was, however much else is written
-// then; a store that is opened with a larger MemTableSize deletes it.
+// A run with more pins than one transaction can give up is ErrTooLarge and stays as it was, however
+// much else is written then; a store that is opened with a larger MemTableSize deletes it.
 func TestMorePinsThanATransactionHolds(t *testing.T) {
 	t.Parallel()
 	const pins, step = 3400, 850
@@ -94,8 +94,8 @@ func TestMorePinsThanATransactionHolds(t *testing.T) {
 	}
 }
 
-// What the committer adds for bases is counted before, to the key: a call is ErrTooLarge that needs one more than a transaction
-// may have, and is made if that is all.
+// What the committer adds for bases is counted before, to the key: a call is ErrTooLarge that needs
+// one more than a transaction may have, and is made if that is all.
 func TestKeysOfBasesAreCounted(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -139,7 +139,8 @@ func TestKeysOfBasesAreCounted(t *testing.T) {
 	}
 }
 
-// The bytes of these keys are counted with those of the other ones, as who observes the store is told.
+// The bytes of these keys are counted with those of the other ones, as who observes the store is
+// told.
 func TestBytesOfBasesAreCounted(t *testing.T) {
 	t.Parallel()
 	const pins = 100

@@ -11,8 +11,8 @@ import (
 	"github.com/pawlgo/pawl/checkpoint/badgerstore"
 )
 
-// pinned trims a run that nobody holds behind its last entry, and pins a checkpoint with each base. The first of
-// them is that which the run goes on from; as many as are held it refers to already.
+// pinned trims a run that nobody holds behind its last entry, and pins a checkpoint with each base.
+// The first of them is that which the run goes on from; as many as are held it refers to already.
 func pinned(ctx context.Context, s *badgerstore.Store, run string, bases [][]byte, held int) error {
 	l, err := s.Acquire(ctx, run, "owner")
 	if err != nil {
@@ -52,8 +52,9 @@ func wantBases(t *testing.T, s *badgerstore.Store, run string, bases [][]byte) {
 	}
 }
 
-// However many checkpoints are pinned when a run is trimmed, their machines need not be one transaction: it is
-// trimmed, exported and imported, also if they are just not too large to be kept in one piece.
+// However many checkpoints are pinned when a run is trimmed, their machines need not be one
+// transaction: it is trimmed, exported and imported, also if they are just not too large to be kept
+// in one piece.
 func TestManyPinsOfSomeSize(t *testing.T) {
 	t.Parallel()
 	const more = 60 // together they are larger than a transaction

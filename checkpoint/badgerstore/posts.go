@@ -46,7 +46,8 @@ func claimed(entries []checkpoint.Entry) bool {
 	return slices.ContainsFunc(entries, func(e checkpoint.Entry) bool { return e.Claims })
 }
 
-// unposted returns ErrConflict if a message waits under an id that an entry claims. Who calls it has the turn.
+// unposted returns ErrConflict if a message waits under an id that an entry claims. Who calls it
+// has the turn.
 func (s *Store) unposted(ctx context.Context, id string, entries []checkpoint.Entry) error {
 	v, f, err := s.look(ctx, id)
 	if err != nil {
@@ -98,9 +99,9 @@ func (s *Store) postKey(ctx context.Context, r *run, p *checkpoint.Post) ([]byte
 	return nil, 0, nil
 }
 
-// behind is the time, or if the run has a message of that or of a later one, as from before a clock was set back, the
-// instant behind that. It reads the messages once, as long as the run is in memory, and again where some were drained
-// while the last was later than the clock.
+// behind is the time, or if the run has a message of that or of a later one, as from before a clock
+// was set back, the instant behind that. It reads the messages once, as long as the run is in
+// memory, and again where some were drained while the last was later than the clock.
 func (s *Store) behind(v *view, r *run, num uint64) time.Time {
 	at := s.board.Now()
 	s.mu.Lock()
@@ -118,8 +119,8 @@ func (s *Store) behind(v *view, r *run, num uint64) time.Time {
 	return at
 }
 
-// lastPosted returns when the newest message of the run was posted. One that can't be read is no reason to refuse
-// another, and counts for nothing.
+// lastPosted returns when the newest message of the run was posted. One that can't be read is no
+// reason to refuse another, and counts for nothing.
 func (v *view) lastPosted(id string, num uint64) (last time.Time) {
 	it, err := v.iterator(runKey(postKey, num), false)
 	if err != nil {

@@ -39,10 +39,10 @@ func (s *Store) Stat(ctx context.Context, id string) (checkpoint.Info, error) {
 	return f.info.Own(), nil
 }
 
-// List implements [checkpoint.Store]. If a run is damaged, or sealed with a key that was not given, it returns,
-// with the error, the runs before it; a listing after that one goes on behind it. Of a run whose row and
-// number are both damaged nobody knows the id: the error names none, and nothing leads
-// behind it. ErrNotFound if there is no run Filter.After.
+// List implements [checkpoint.Store]. If a run is damaged, or sealed with a key that was not given,
+// it returns, with the error, the runs before it; a listing after that one goes on behind it. Of a
+// run whose row and number are both damaged nobody knows the id: the error names none, and nothing
+// leads behind it. ErrNotFound if there is no run Filter.After.
 func (s *Store) List(ctx context.Context, f checkpoint.Filter) ([]checkpoint.Info, error) {
 	if err := f.Check(); err != nil {
 		return nil, err
@@ -137,8 +137,8 @@ func (v *view) blame(ctx context.Context, num uint64, said string, err error) er
 	return checkpoint.Corrupt(id, 0, err)
 }
 
-// idOf returns the id that leads to a number, "" if none does that can be read. It reads the numbers
-// of all runs.
+// idOf returns the id that leads to a number, "" if none does that can be read. It reads the
+// numbers of all runs.
 func (v *view) idOf(ctx context.Context, num uint64) (string, error) {
 	it, err := v.iterator([]byte{v.s.kinds.id}, false)
 	if err != nil {

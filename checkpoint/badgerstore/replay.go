@@ -18,11 +18,12 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// A log of what is in memory, see memLog, is 20 bytes that say how it is encrypted, which it is not, and records. A
-// record is a header, the key, the value, and 4 bytes with the CRC-32C of these. The header is a byte of flags, one of the
-// user, and three varints: the length of the key, that of the value, and when it expires. The entries of a transaction
-// have one flag, and its last record has another one: its value is the number of the transaction in decimal. A transaction
-// of a single value can be a record without any: see newStamp.
+// A log of what is in memory, see memLog, is 20 bytes that say how it is encrypted, which it is
+// not, and records. A record is a header, the key, the value, and 4 bytes with the CRC-32C of
+// these. The header is a byte of flags, one of the user, and three varints: the length of the key,
+// that of the value, and when it expires. The entries of a transaction have one flag, and its last
+// record has another one: its value is the number of the transaction in decimal. A transaction of a
+// single value can be a record without any: see newStamp.
 const (
 	memLogHeader  = 20
 	ofTransaction = 1 << 6
@@ -50,9 +51,10 @@ type end struct {
 	at   int64
 }
 
-// readLog adds the transactions that Badger will find in the log at path. It goes as far as Badger does, to the first
-// record that is damaged, or of which a crash has written a part. There Badger cuts the file, and what is behind is lost:
-// whether there must be more has to be known before. What Badger fails at is refused.
+// readLog adds the transactions that Badger will find in the log at path. It goes as far as Badger
+// does, to the first record that is damaged, or of which a crash has written a part. There Badger
+// cuts the file, and what is behind is lost: whether there must be more has to be known before.
+// What Badger fails at is refused.
 func (g *guarded) readLog(ctx context.Context, path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -79,8 +81,8 @@ func (g *guarded) readLog(ctx context.Context, path string) error {
 	return fmt.Errorf("checkpoint: reading a log of the database: %w", err)
 }
 
-// behind returns how many bytes there are behind the end up to the last one that is not 0. A log is made larger than what
-// is written to it.
+// behind returns how many bytes there are behind the end up to the last one that is not 0. A log is
+// made larger than what is written to it.
 func (e end) behind() (used int64, err error) {
 	f, err := os.Open(e.path)
 	if err != nil {
@@ -107,8 +109,8 @@ type recordError struct{ reason string }
 
 func (e *recordError) Error() string { return e.reason }
 
-// transactions adds the numbers of those that are whole, and returns where the last one ends. The error says why there are no
-// more.
+// transactions adds the numbers of those that are whole, and returns where the last one ends. The
+// error says why there are no more.
 func (g *guarded) transactions(ctx context.Context, r *memReader) (end int64, err error) {
 	size := r.left
 	key := make([]byte, memLogHeader)
@@ -211,15 +213,16 @@ func (r *memReader) next() (flags byte, err error) {
 	return flags, nil
 }
 
-// What Badger has in memory beside a key and a value: 32 bytes on average, of which 4 for each level of a list that has one and a half; and
-// beside all of them.
+// What Badger has in memory beside a key and a value: 32 bytes on average, of which 4 for each
+// level of a list that has one and a half; and beside all of them.
 const (
 	besideEntry   = 44
 	besideEntries = 64 << 10
 )
 
-// memTable is the least MemTableSize with which Badger has room for each log: it allocates 1.3 times that, and ends the process if a log
-// does not fit, as that of a store which was opened with a larger one, and whose process died.
+// memTable is the least MemTableSize with which Badger has room for each log: it allocates 1.3
+// times that, and ends the process if a log does not fit, as that of a store which was opened with
+// a larger one, and whose process died.
 func (g *guarded) memTable() int64 {
 	if g.memory == 0 {
 		return 0
@@ -230,8 +233,8 @@ func (g *guarded) memTable() int64 {
 // mostToMake is more than the first transaction of a store has in a log: a name, and a sealed word.
 const mostToMake = 4 << 10
 
-// isWhole checks that no transaction is missing that is known of, before Badger cuts the logs where it ends to understand
-// them. So a store in which something is missing is left as it is.
+// isWhole checks that no transaction is missing that is known of, before Badger cuts the logs where
+// it ends to understand them. So a store in which something is missing is left as it is.
 func (g *guarded) isWhole(witness, id string) error {
 	newest, err := g.newestWhole()
 	known := newest > 1
@@ -266,8 +269,8 @@ func (g *guarded) explain(missing error) error {
 	return missing
 }
 
-// newestWhole returns the number of the newest transaction in tables and logs. All that are newer than those in tables must
-// be in logs.
+// newestWhole returns the number of the newest transaction in tables and logs. All that are newer
+// than those in tables must be in logs.
 func (g *guarded) newestWhole() (newest uint64, err error) {
 	slices.Sort(g.logged)
 	newest = g.newest

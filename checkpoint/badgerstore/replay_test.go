@@ -15,9 +15,9 @@ import (
 	"github.com/pawlgo/pawl/checkpoint/badgerstore"
 )
 
-// Badger cuts a log of what was in memory at the first record that it can't read, and what is sound behind it
-// would be lost by an Open that is refused. So nothing is cut, however often it is refused: with the bit as it was, or the
-// witness back, all is there.
+// Badger cuts a log of what was in memory at the first record that it can't read, and what is sound
+// behind it would be lost by an Open that is refused. So nothing is cut, however often it is
+// refused: with the bit as it was, or the witness back, all is there.
 func TestARefusedOpenCutsNoLog(t *testing.T) {
 	t.Parallel()
 	dir, want := interrupted(t)
@@ -85,8 +85,8 @@ func TestARefusedOpenCutsNoFirstLog(t *testing.T) {
 	}
 }
 
-// A store that would be empty, with a log that can't be read from its first record on, is not made anew, also where the
-// witness says nothing.
+// A store that would be empty, with a log that can't be read from its first record on, is not made
+// anew, also where the witness says nothing.
 func TestALogOfNothingIsNoNewStore(t *testing.T) {
 	t.Parallel()
 	dir, want := interrupted(t)
@@ -99,8 +99,8 @@ func TestALogOfNothingIsNoNewStore(t *testing.T) {
 	}
 }
 
-// A manifest that does not name the newest table has that found also where a log is there and holds no transaction: what a
-// process that was killed at once has left.
+// A manifest that does not name the newest table has that found also where a log is there and holds
+// no transaction: what a process that was killed at once has left.
 func TestANewestTableIsNotLoose(t *testing.T) {
 	t.Parallel()
 	closed := closedStore(t)
@@ -122,8 +122,8 @@ func TestANewestTableIsNotLoose(t *testing.T) {
 	}
 }
 
-// What Badger fails at, also behind all that is sound, is refused before, and an error of the system is not taken for
-// the end of a log.
+// What Badger fails at, also behind all that is sound, is refused before, and an error of the
+// system is not taken for the end of a log.
 func TestLogsThatBadgerCantRead(t *testing.T) {
 	t.Parallel()
 	dir, want := interrupted(t)
@@ -161,8 +161,8 @@ func TestLogsThatBadgerCantRead(t *testing.T) {
 	}
 }
 
-// An append that shares its transaction with no other one, of a run that goes on, is a single record of Badger's log, without
-// the marks of a transaction.
+// An append that shares its transaction with no other one, of a run that goes on, is a single
+// record of Badger's log, without the marks of a transaction.
 func TestALoneAppendIsOneRecord(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(context.Context, string, badgerstore.Options) (*badgerstore.Store, error){
@@ -188,7 +188,8 @@ func TestALoneAppendIsOneRecord(t *testing.T) {
 	}
 }
 
-// What is read of a log before Badger has it is what Badger then finds, whatever has happened to it.
+// What is read of a log before Badger has it is what Badger then finds, whatever has happened to
+// it.
 func TestLogsAreReadAsBadgerDoes(t *testing.T) {
 	t.Parallel()
 	dir, _ := interrupted(t)
@@ -251,8 +252,8 @@ func TestLogsAreReadAsBadgerDoes(t *testing.T) {
 	t.Logf("%d of 40 logs were read to an early end", differ)
 }
 
-// A store whose process has died with more in memory than the next one is to have there is opened, again and again, and is whole. Badger would
-// end the process.
+// A store whose process has died with more in memory than the next one is to have there is opened,
+// again and again, and is whole. Badger would end the process.
 func TestOpenWithLessMemoryThanACrashHasLeft(t *testing.T) {
 	t.Parallel()
 	const small, each = 500, 60 // values that are nearly nothing, and large ones

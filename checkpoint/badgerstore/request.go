@@ -21,8 +21,8 @@ const (
 	atHead             // the lease is the run's, and its head is after
 )
 
-// A request is one atomic write that waits for the committer, unless its caller is it (see commitLone). Who made it waits for done,
-// and may give up; see submit.
+// A request is one atomic write that waits for the committer, unless its caller is it (see
+// commitLone). Who made it waits for done, and may give up; see submit.
 type request struct {
 	rule  rule
 	run   *run // nil if the rule is free
@@ -110,15 +110,16 @@ func (q *request) keys() int {
 	return n
 }
 
-// submit gives q to the committer and waits for its outcome. If ctx ends before q was
-// taken, nothing has changed and ctx's error is returned; if it ends later, the outcome is
-// unknown, but of a piece: whatever becomes of that, nothing has changed. q belongs to nobody but submit, which
+// submit gives q to the committer and waits for its outcome. If ctx ends before q was taken,
+// nothing has changed and ctx's error is returned; if it ends later, the outcome is unknown, but of
+// a piece: whatever becomes of that, nothing has changed. q belongs to nobody but submit, which
 // recycles it.
 func (s *Store) submit(ctx context.Context, q *request) error {
 	return s.send(ctx, s.queue, q)
 }
 
-// submitPiece is submit for a piece of something large, of which nothing is seen before its last request.
+// submitPiece is submit for a piece of something large, of which nothing is seen before its last
+// request.
 func (s *Store) submitPiece(ctx context.Context, q *request) error {
 	q.piece = true
 	return s.submitBulk(ctx, q)
@@ -177,8 +178,8 @@ func (s *Store) poke() {
 	}
 }
 
-// await waits for the outcome of q, which the committer has or will find in its queue. When the alarm has stopped the store q is
-// given up as if ctx had ended.
+// await waits for the outcome of q, which the committer has or will find in its queue. When the
+// alarm has stopped the store q is given up as if ctx had ended.
 func (s *Store) await(ctx context.Context, q *request) error {
 	var why, cause error
 	select {

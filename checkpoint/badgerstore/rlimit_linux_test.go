@@ -21,8 +21,8 @@ const (
 	limitDir = "PAWL_LIMIT_DIR"
 )
 
-// openLimited opens and closes the store in dir in another process, under a limit of the system. It returns what
-// that one says, and fails if it dies.
+// openLimited opens and closes the store in dir in another process, under a limit of the system. It
+// returns what that one says, and fails if it dies.
 func openLimited(t *testing.T, dir string, limit uint64) string {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
@@ -36,8 +36,8 @@ func openLimited(t *testing.T, dir string, limit uint64) string {
 	return ""
 }
 
-// limited is the other process of openLimited, if this is one: it says "done", or the error of Open, or only its reason
-// if that is one of the system's and not of damage.
+// limited is the other process of openLimited, if this is one: it says "done", or the error of
+// Open, or only its reason if that is one of the system's and not of damage.
 func limited(t *testing.T, resource int, reason syscall.Errno) bool {
 	t.Helper()
 	limit, err := strconv.ParseUint(os.Getenv(limitSet), 10, 64)
@@ -62,8 +62,8 @@ func limited(t *testing.T, resource int, reason syscall.Errno) bool {
 	return true
 }
 
-// A limit on the size of files that is below what the database needs is EFBIG and no damage, whether the store is
-// new or not. Without the limit it is whole.
+// A limit on the size of files that is below what the database needs is EFBIG and no damage,
+// whether the store is new or not. Without the limit it is whole.
 func TestOpenUnderALimitOfFileSizes(t *testing.T) {
 	if limited(t, syscall.RLIMIT_FSIZE, syscall.EFBIG) {
 		return
@@ -91,8 +91,8 @@ func TestOpenUnderALimitOfFileSizes(t *testing.T) {
 	}
 }
 
-// With too few descriptors for the database Open is refused and the process lives, however many there are, and
-// whatever of the database it is that can't be opened.
+// With too few descriptors for the database Open is refused and the process lives, however many
+// there are, and whatever of the database it is that can't be opened.
 func TestOpenUnderALimitOfDescriptors(t *testing.T) {
 	if limited(t, syscall.RLIMIT_NOFILE, syscall.EMFILE) {
 		return
@@ -135,7 +135,8 @@ func TestOpenUnderALimitOfDescriptors(t *testing.T) {
 	}
 }
 
-// An append whose log goes on in the file that it has takes no descriptor: where there is none to be had it is acknowledged.
+// An append whose log goes on in the file that it has takes no descriptor: where there is none to
+// be had it is acknowledged.
 func TestAppendUnderALimitOfDescriptors(t *testing.T) {
 	if dir := os.Getenv(limitDir); dir != "" {
 		s := open(t, dir)

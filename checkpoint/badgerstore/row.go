@@ -30,8 +30,8 @@ func renames(k checkpoint.Kind) bool {
 	return false
 }
 
-// outdatedBy returns an error if that append, a later one than the row was written with, has written
-// another row.
+// outdatedBy returns an error if that append, a later one than the row was written with, has
+// written another row.
 func (w *row) outdatedBy(e checkpoint.Envelope) error {
 	status := w.info.Status
 	for entry, err := range e.Entries() {
@@ -49,8 +49,8 @@ func (w *row) outdatedBy(e checkpoint.Envelope) error {
 	return nil
 }
 
-// firstRowMost is the largest row of a run that comes to be. A later one may have up to inlineMost: for a longer status, higher
-// numbers, and the base of a run that is trimmed.
+// firstRowMost is the largest row of a run that comes to be. A later one may have up to inlineMost:
+// for a longer status, higher numbers, and the base of a run that is trimmed.
 const firstRowMost = inlineMost - 1<<10
 
 // within is encode, or ErrTooLarge if that is more than most.

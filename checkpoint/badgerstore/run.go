@@ -166,7 +166,8 @@ func (s *Store) leave(r *run) {
 	s.rest(r)
 }
 
-// rest has r forgotten some time later if nobody uses or holds it: whoever makes that so calls it. The store's mutex is held.
+// rest has r forgotten some time later if nobody uses or holds it: whoever makes that so calls it.
+// The store's mutex is held.
 func (s *Store) rest(r *run) {
 	if r.idle || !r.forgettable() {
 		return
@@ -194,7 +195,8 @@ func (r *run) forgettable() bool {
 	return r.users == 0 && r.inFlight == 0 && r.doubts == 0 && r.info.Owner == ""
 }
 
-// errPanicked is told to those who wait for what another call reads when the database panics in that.
+// errPanicked is told to those who wait for what another call reads when the database panics in
+// that.
 var errPanicked = errors.New("checkpoint: reading the store: the database panicked in another call")
 
 // load finds what the disk knows of r, which nobody else uses yet.
@@ -222,7 +224,8 @@ func (s *Store) settled(ctx context.Context, r *run) error {
 	return s.onceSettled(ctx, r, func() error { return nil })
 }
 
-// onceSettled is settled, and then calls then, with the store's mutex held: so nothing can be under way again before it.
+// onceSettled is settled, and then calls then, with the store's mutex held: so nothing can be under
+// way again before it.
 func (s *Store) onceSettled(ctx context.Context, r *run, then func() error) error {
 	for {
 		s.mu.Lock()
@@ -276,7 +279,8 @@ func (s *Store) endTurn(t *turn) {
 	*t = nil
 }
 
-// stoppedError returns the error of calls that a store has stopped under, nil if it has not stopped.
+// stoppedError returns the error of calls that a store has stopped under, nil if it has not
+// stopped.
 func (s *Store) stoppedError() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -304,7 +308,8 @@ func (s *Store) closedError() error {
 	return fmt.Errorf("%w: open it again", checkpoint.ErrClosed)
 }
 
-// poison stops the store after a write whose outcome is not known. What fails behind the first one does so because of it.
+// poison stops the store after a write whose outcome is not known. What fails behind the first one
+// does so because of it.
 func (s *Store) poison(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -85,7 +85,8 @@ func (v *view) checkSeal() error {
 	return nil
 }
 
-// A sealError says with which key a store was last written that its cipher can't open, and names the package once, as the cipher's error may.
+// A sealError says with which key a store was last written that its cipher can't open, and names
+// the package once, as the cipher's error may.
 type sealError struct {
 	key string
 	err error

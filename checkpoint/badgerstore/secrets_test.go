@@ -50,8 +50,8 @@ func openWith(t *testing.T, dir string, o badgerstore.Options) *badgerstore.Stor
 	return s
 }
 
-// secretWord is in all that confide writes, many times in what is large. Compression alone hides it,
-// also between noise: so of each kind there is something small, which is not compressed.
+// secretWord is in all that confide writes, many times in what is large. Compression alone hides
+// it, also between noise: so of each kind there is something small, which is not compressed.
 const secretWord = "the Finis Africae is opened by the first and the seventh of four"
 
 func secretText(n int) string {
@@ -330,8 +330,8 @@ func TestSecretsStayInTheirPlace(t *testing.T) {
 	refused := func(from, to string, moved []byte) {
 		t.Helper()
 		err := withValue(t, s, to, moved, values[to], want)
-		// A piece of a large value begins with bytes of any kind: one in a hundred, read as the whole value that
-		// belongs there, seems to be sealed with another key, or not at all.
+		// A piece of a large value begins with bytes of any kind: one in a hundred, read as the
+		// whole value that belongs there, seems to be sealed with another key, or not at all.
 		seems := from[0] != to[0] && (errors.Is(err, checkpoint.ErrKey) || errors.Is(err, checkpoint.ErrPlaintext))
 		if !damaged(err) && !seems {
 			t.Errorf("%q in the place of %q: %v, want ErrCorrupt", from, to, err)
@@ -433,9 +433,9 @@ func TestKeysAreRotated(t *testing.T) {
 	}
 }
 
-// To be rid of a key and keep the runs they are exported, and imported into a new store that has the
-// new key alone: they are there as they were, messages, bases and graphs included, the old key is not
-// needed any more, and they go on.
+// To be rid of a key and keep the runs they are exported, and imported into a new store that has
+// the new key alone: they are there as they were, messages, bases and graphs included, the old key
+// is not needed any more, and they go on.
 func TestKeyIsRetired(t *testing.T) {
 	t.Parallel()
 	old := openWith(t, t.TempDir(), sealedBy(t, keyOf(t, "leaked", 1)))
@@ -476,8 +476,9 @@ func TestKeyIsRetired(t *testing.T) {
 	}
 }
 
-// A run whose key is not given hides no other from a listing, and keeps Verify from none: both name it, and say which key
-// it needs. A run that was begun with that key and has gone on with a newer one is told of.
+// A run whose key is not given hides no other from a listing, and keeps Verify from none: both name
+// it, and say which key it needs. A run that was begun with that key and has gone on with a newer
+// one is told of.
 func TestRunsBesideOneWhoseKeyIsMissing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -652,8 +653,8 @@ func TestSealingIsTheCallersAffair(t *testing.T) {
 	}
 }
 
-// Appends whose entries take up to 1 KiB are kept as their envelopes are; what is longer is compressed if that
-// makes it smaller.
+// Appends whose entries take up to 1 KiB are kept as their envelopes are; what is longer is
+// compressed if that makes it smaller.
 func TestCompression(t *testing.T) {
 	t.Parallel()
 	s := openWith(t, t.TempDir(), small)
@@ -681,8 +682,9 @@ func TestCompression(t *testing.T) {
 	}
 }
 
-// Who can read how a run stands may delete it: its row, its newest append and the append that the row was written with have
-// to be readable. Whether the rest of its log is, behind a rotation of keys or damage, nobody asks.
+// Who can read how a run stands may delete it: its row, its newest append and the append that the
+// row was written with have to be readable. Whether the rest of its log is, behind a rotation of
+// keys or damage, nobody asks.
 func TestDeleteReadsHowARunStands(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -7,8 +7,9 @@ import (
 	"os"
 )
 
-// readSmall reads a file of the store's own, which has at most that many bytes. A link is followed. What is no regular file
-// or is larger, so that reading it might block, never end or take all memory, is an *oddFileError at once.
+// readSmall reads a file of the store's own, which has at most that many bytes. A link is followed.
+// What is no regular file or is larger, so that reading it might block, never end or take all
+// memory, is an *oddFileError at once.
 func readSmall(path string, most int64) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {

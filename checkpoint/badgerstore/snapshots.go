@@ -9,8 +9,8 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// PutSnapshot implements [checkpoint.Store]. It returns once the snapshot is durable. Its
-// pieces travel with the appends of others, few of them beside each, so it takes its time but little of
+// PutSnapshot implements [checkpoint.Store]. It returns once the snapshot is durable. Its pieces
+// travel with the appends of others, few of them beside each, so it takes its time but little of
 // theirs. The newest two snapshots are kept. ErrConflict if the run never stood at s.Head.
 func (s *Store) PutSnapshot(
 	ctx context.Context, l checkpoint.Lease, snap checkpoint.Snapshot,
@@ -88,17 +88,18 @@ func (l *series) add(at uint64) {
 	}
 }
 
-// goesOn reports whether a snapshot at head, where r stands, is behind all of those that the last one has left: then nothing has to
-// be looked for. A Trim may have removed one of them since, which does no harm.
+// goesOn reports whether a snapshot at head, where r stands, is behind all of those that the last
+// one has left: then nothing has to be looked for. A Trim may have removed one of them since, which
+// does no harm.
 func (s *Store) goesOn(r *run, left series, head checkpoint.Head) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return left.num > 0 && left.num == r.num && r.info.Head == head
 }
 
-// findSnapshots checks that the run stood at head, and finds its snapshots, and what a snapshot of that
-// position makes superfluous beside older ones: chunks of these, of snapshots
-// that never were, and of one of the same position.
+// findSnapshots checks that the run stood at head, and finds its snapshots, and what a snapshot of
+// that position makes superfluous beside older ones: chunks of these, of snapshots that never were,
+// and of one of the same position.
 func (s *Store) findSnapshots(ctx context.Context, id string, head checkpoint.Head) (l series, err error) {
 	v, f, err := s.look(ctx, id) // when it is known what became of the one before
 	if err != nil {
@@ -240,7 +241,8 @@ func (s *Store) PutGraph(ctx context.Context, digest string, graph []byte) error
 	return s.submit(ctx, q)
 }
 
-// keepsGraph reports whether the graph is kept. It is ErrConflict if another one is, and of one that is damaged it is not.
+// keepsGraph reports whether the graph is kept. It is ErrConflict if another one is, and of one
+// that is damaged it is not.
 func (s *Store) keepsGraph(ctx context.Context, digest string, graph []byte) (bool, error) {
 	old, err := s.findGraph(ctx, digest)
 	switch {

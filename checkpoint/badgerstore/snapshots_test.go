@@ -14,8 +14,9 @@ import (
 	"github.com/pawlgo/pawl/checkpoint/badgerstore"
 )
 
-// Of a run's snapshots no more than two are there, in whatever order they are written, whole or in pieces, and whatever becomes of
-// some of them: the newest one is read, and nothing is left of others.
+// Of a run's snapshots no more than two are there, in whatever order they are written, whole or in
+// pieces, and whatever becomes of some of them: the newest one is read, and nothing is left of
+// others.
 func TestSnapshotsLeaveNothing(t *testing.T) {
 	t.Parallel()
 	s, err := badgerstore.Open(t.Context(), t.TempDir(), small)
@@ -77,7 +78,8 @@ func TestSnapshotsLeaveNothing(t *testing.T) {
 	}
 }
 
-// snapshotsOf returns where there are snapshots of a run. Pieces of one that is not there are an error.
+// snapshotsOf returns where there are snapshots of a run. Pieces of one that is not there are an
+// error.
 func snapshotsOf(t *testing.T, s *badgerstore.Store, run string) (at []uint64) {
 	t.Helper()
 	prefix := string(binary.BigEndian.AppendUint64([]byte("s"), badgerstore.NumberOf(t, s, run)))
@@ -98,7 +100,8 @@ func snapshotsOf(t *testing.T, s *badgerstore.Store, run string) (at []uint64) {
 	return at
 }
 
-// A snapshot behind those that are there is written with the removal of one of them, and of no more, however many there were.
+// A snapshot behind those that are there is written with the removal of one of them, and of no
+// more, however many there were.
 func TestASnapshotRemovesOne(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -124,8 +127,8 @@ func TestASnapshotRemovesOne(t *testing.T) {
 	}
 }
 
-// Of a snapshot that had more pieces than a transaction may remove keys nothing is left either, and the one that takes its place is
-// written.
+// Of a snapshot that had more pieces than a transaction may remove keys nothing is left either, and
+// the one that takes its place is written.
 func TestASnapshotOfVeryManyPiecesIsRemoved(t *testing.T) {
 	t.Parallel()
 	s := openUnsynced(t, t.TempDir())

@@ -38,8 +38,8 @@ const (
 	askAgain = 10 * time.Millisecond
 )
 
-// check returns ErrFull if after a write of that many bytes too little would be free, and a *movedError
-// if it would be written elsewhere.
+// check returns ErrFull if after a write of that many bytes too little would be free, and a
+// *movedError if it would be written elsewhere.
 func (p *space) check(now time.Time, bytes int) error {
 	if p.free == nil { // there the directory of open files can't be moved
 		return nil
@@ -66,7 +66,8 @@ func (p *space) check(now time.Time, bytes int) error {
 	return nil
 }
 
-// ask asks how much is free where the database is, or will be: that may be a link, or a device of its own.
+// ask asks how much is free where the database is, or will be: that may be a link, or a device of
+// its own.
 func (p *space) ask() (int64, error) {
 	free, err := p.free(filepath.Join(p.dir, databaseDir))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -91,8 +92,8 @@ func (p *space) flushBehind(bytes int) int64 {
 // tableOf returns about how large a table is, with its index, of what has so many bytes in memory.
 func tableOf(bytes int64) int64 { return bytes * 5 / 4 }
 
-// full says how much is missing, and whether a lower Options.FreeSpace would help. It is a write of none that needs the room before
-// a store is open.
+// full says how much is missing, and whether a lower Options.FreeSpace would help. It is a write of
+// none that needs the room before a store is open.
 func (p *space) full(bytes int) error {
 	flush, what, way := p.flushBehind(bytes), "to make tables of what is in memory", "make room"
 	if flush < p.reserve {
@@ -109,8 +110,8 @@ func (p *space) full(bytes int) error {
 		checkpoint.ErrFull, p.dir, p.left, needs, what, p.merge, way)
 }
 
-// checkClose returns ErrFull if there is too little room for what Badger writes when it is closed: what is in
-// memory becomes tables, of about the size that the logs of it have, and an index each.
+// checkClose returns ErrFull if there is too little room for what Badger writes when it is closed:
+// what is in memory becomes tables, of about the size that the logs of it have, and an index each.
 func (p *space) checkClose() error {
 	if p.free == nil {
 		return nil
@@ -134,8 +135,8 @@ func logBytes(dir string) int64 { return sizeOf(dir, memLogExt, allocated) }
 // tableBytes returns about how large the tables of a database are that is not open.
 func tableBytes(dir string) int64 { return sizeOf(dir, ".sst", os.FileInfo.Size) }
 
-// sizeOf adds up the sizes of the files in the database whose names end so. It looks at the names and matches no pattern: dir would be
-// a part of that, whatever signs it has.
+// sizeOf adds up the sizes of the files in the database whose names end so. It looks at the names
+// and matches no pattern: dir would be a part of that, whatever signs it has.
 func sizeOf(dir, ext string, size func(os.FileInfo) int64) (sum int64) {
 	db := filepath.Join(dir, databaseDir)
 	files, _ := os.ReadDir(db) // what can't be read, Badger tells
@@ -150,8 +151,8 @@ func sizeOf(dir, ext string, size func(os.FileInfo) int64) (sum int64) {
 	return sum
 }
 
-// need returns what has to stay free before anything is written: the reserve, in which memory becomes tables, and what
-// a compaction writes before it removes what it has read.
+// need returns what has to stay free before anything is written: the reserve, in which memory
+// becomes tables, and what a compaction writes before it removes what it has read.
 func (p *space) need() int64 { return together(max(p.reserve, p.flushes()), p.compactions()) }
 
 func (p *space) compactions() int64 {
@@ -161,8 +162,9 @@ func (p *space) compactions() int64 {
 	return merging(p.db.Levels(), p.below)
 }
 
-// flushes returns how much the tables have that what is in memory becomes, or is read into it when the database is opened. It is 0
-// where the reserve is as much in any case, as by default: then nobody has to look.
+// flushes returns how much the tables have that what is in memory becomes, or is read into it when
+// the database is opened. It is 0 where the reserve is as much in any case, as by default: then
+// nobody has to look.
 func (p *space) flushes() int64 {
 	if p.reserve >= p.memory {
 		return 0
@@ -171,9 +173,11 @@ func (p *space) flushes() int64 {
 	return others + tableOf(logBytes(p.dir))
 }
 
-// merging returns how much compactions may write at once: all newest tables, of which there may be three times as many as are waited for,
-// and of older ones below, or more if there is more in the level that the newest are merged into. While a store is written to more quickly than
-// Badger merges, that one grows to three times what it should have. Of a level below it one table is merged at a time, however large it is.
+// merging returns how much compactions may write at once: all newest tables, of which there may be
+// three times as many as are waited for, and of older ones below, or more if there is more in the
+// level that the newest are merged into. While a store is written to more quickly than Badger
+// merges, that one grows to three times what it should have. Of a level below it one table is
+// merged at a time, however large it is.
 func merging(levels []badger.LevelInfo, below int64) int64 {
 	var newest, older, merged int64
 	for _, level := range levels {

@@ -8,8 +8,8 @@ import (
 	"github.com/dgraph-io/badger/v4"
 )
 
-// What has to be free beside a compaction is what it can write: all new tables, and of older ones what the format's levels have, or what they
-// really have if that is more.
+// What has to be free beside a compaction is what it can write: all new tables, and of older ones
+// what the format's levels have, or what they really have if that is more.
 func TestRoomForMerging(t *testing.T) {
 	t.Parallel()
 	const mib = 1 << 20
@@ -36,7 +36,8 @@ func TestRoomForMerging(t *testing.T) {
 	}
 }
 
-// How much has to be free goes by the format of the store, before it is open and when it is, whatever its directory is called.
+// How much has to be free goes by the format of the store, before it is open and when it is,
+// whatever its directory is called.
 func TestRoomGoesByTheFormat(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "[store")

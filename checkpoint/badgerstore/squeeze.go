@@ -21,9 +21,9 @@ const (
 	pieceSize    = 1 << 20
 )
 
-// All work in the goroutine of their caller, and are made when they are first needed. What is small is
-// squeezed without entropy coding: of a text of 1 KB that costs 7 of 7.5 µs, as much as all else that a
-// superstep costs.
+// All work in the goroutine of their caller, and are made when they are first needed. What is small
+// is squeezed without entropy coding: of a text of 1 KB that costs 7 of 7.5 µs, as much as all else
+// that a superstep costs.
 var (
 	squeezer      = sync.OnceValue(func() *zstd.Encoder { return newSqueezer(false) })
 	smallSqueezer = sync.OnceValue(func() *zstd.Encoder { return newSqueezer(true) })

@@ -122,17 +122,18 @@ func newStore(o Options, db *badger.DB, ts uint64) *Store {
 	return s
 }
 
-// Close ends the store: calls that come later return ErrClosed, those under way are waited
-// for, loops over [Store.Read] included. Closing again returns what the first did. Close must not be
+// Close ends the store: calls that come later return ErrClosed, those under way are waited for,
+// loops over [Store.Read] included. Closing again returns what the first did. Close must not be
 // called by an observer, or in the body of such a loop.
 //
-// If that takes longer than Options.CloseWithin, for a disk that does not answer or a call that does not
-// end, Close returns an error that says what it waits for and is context.DeadlineExceeded. The store
-// then closes in the background, and its directory is locked until it has. So it does after ErrFull, which says
-// that the device has too little room for what is in memory to become tables. Where a commit waits for a table that
-// can't be written the store never closes, and the directory is locked until the process ends. If the directory is no
-// longer where it was opened Close leaves it, and what is there now, as they are, and returns ErrClosed with that
-// as its cause: what the database has in memory and open stays so until the process ends. What was
+// If that takes longer than Options.CloseWithin, for a disk that does not answer or a call that
+// does not end, Close returns an error that says what it waits for and is context.DeadlineExceeded.
+// The store then closes in the background, and its directory is locked until it has. So it does
+// after ErrFull, which says that the device has too little room for what is in memory to become
+// tables. Where a commit waits for a table that can't be written the store never closes, and the
+// directory is locked until the process ends. If the directory is no longer where it was opened
+// Close leaves it, and what is there now, as they are, and returns ErrClosed with that as its
+// cause: what the database has in memory and open stays so until the process ends. What was
 // acknowledged is durable whatever Close returns, and a process that then ends harms nothing.
 func (s *Store) Close() error {
 	if s == nil {
@@ -195,8 +196,8 @@ func (s *Store) endCalls() {
 	s.awaited.Store("the database")
 }
 
-// awaitRoom waits until the device has room enough for the database to be closed, and tells if it has not:
-// Badger writes through memory maps, which on a full device kills the process.
+// awaitRoom waits until the device has room enough for the database to be closed, and tells if it
+// has not: Badger writes through memory maps, which on a full device kills the process.
 func (s *Store) awaitRoom(full chan<- error) {
 	for told := false; ; told = true {
 		err := s.space.checkClose()

@@ -17,10 +17,11 @@ type systemError struct {
 
 func (e *systemError) Unwrap() []error { return []error{e.error, e.reason} }
 
-// systems are the errors of a system that does not do what it is asked, whatever the files hold: what is not
-// permitted, what there is too little of, a device or its server that fails, a file system that can't do it. EINVAL
-// and ENOENT are missing: a file that was cut or removed gives these. Where one text begins another, as that of ENODEV
-// does that of ENXIO, the longer one is first.
+// systems are the errors of a system that does not do what it is asked, whatever the files hold:
+// what is not permitted, what there is too little of, a device or its server that fails, a file
+// system that can't do it. EINVAL and ENOENT are missing: a file that was cut or removed gives
+// these. Where one text begins another, as that of ENODEV does that of ENXIO, the longer one is
+// first.
 var systems = []syscall.Errno{
 	syscall.EACCES, syscall.EPERM, syscall.EROFS,
 	syscall.ENFILE, syscall.EMFILE, syscall.ENOMEM, syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG,

@@ -5,8 +5,9 @@ import (
 	"syscall"
 )
 
-// freeBlocks returns how many blocks are free, and how large one is. Their unit is not the size of a block in which the file system likes
-// to be written to, which may be larger, as in those of FUSE.
+// freeBlocks returns how many blocks are free, and how large one is. Their unit is not the size of
+// a block in which the file system likes to be written to, which may be larger, as in those of
+// FUSE.
 func freeBlocks(stat *syscall.Statfs_t) (blocks, size int64) {
 	size = int64(stat.Frsize)
 	if size == 0 {

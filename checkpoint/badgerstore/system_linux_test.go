@@ -19,8 +19,8 @@ import (
 	"github.com/pawlgo/pawl/internal/lacking"
 )
 
-// A device on which no further file can be made, at whatever moment of making, opening or closing a store,
-// is ErrFull, though it has free bytes. With room again the store is whole.
+// A device on which no further file can be made, at whatever moment of making, opening or closing a
+// store, is ErrFull, though it has free bytes. With room again the store is whole.
 func TestDeviceWithoutRoomForFiles(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
@@ -67,7 +67,8 @@ func TestOpenReadOnly(t *testing.T) {
 	open(t, copyDir(t, dir)).Close() // so it is done
 }
 
-// openWithFiles opens and closes a store on a device that has room for so many files, and then for more.
+// openWithFiles opens and closes a store on a device that has room for so many files, and then for
+// more.
 func openWithFiles(t *testing.T, files int) (opened bool, err error) {
 	mount := t.TempDir()
 	room := func(files int, flags uintptr) error {
@@ -96,8 +97,8 @@ func openWithFiles(t *testing.T, files int) (opened bool, err error) {
 	return opened, err
 }
 
-// Whatever can't be made when tables are written and compacted, nothing that was acknowledged is lost: the
-// store stops, and is whole when files can be made again.
+// Whatever can't be made when tables are written and compacted, nothing that was acknowledged is
+// lost: the store stops, and is whole when files can be made again.
 func TestNoRoomForTheFilesOfTables(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
@@ -114,8 +115,8 @@ func TestNoRoomForTheFilesOfTables(t *testing.T) {
 	}
 }
 
-// writeWithFiles writes until the store stops, or long enough, on a device that has room for so many more
-// files once it is at work. It reports whether the store stopped.
+// writeWithFiles writes until the store stops, or long enough, on a device that has room for so
+// many more files once it is at work. It reports whether the store stopped.
 func writeWithFiles(t *testing.T, left int) (stopped bool) {
 	mount := t.TempDir()
 	room := func(files int, flags uintptr) {
@@ -186,8 +187,8 @@ func appendNoise(t *testing.T, s *badgerstore.Store, run, kib int) error {
 	return errors.Join(err, s.Release(t.Context(), l))
 }
 
-// When no further file of the log of what is in memory can be made the store stops. Calls that have begun before go on, or are
-// ErrClosed, and none panics.
+// When no further file of the log of what is in memory can be made the store stops. Calls that have
+// begun before go on, or are ErrClosed, and none panics.
 func TestCallsBesideALogThatCantBeBegun(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
@@ -241,7 +242,8 @@ func TestCallsBesideALogThatCantBeBegun(t *testing.T) {
 		for name, call := range calls { // when the database has failed, and the store has not stopped yet
 			go func() { told <- fmt.Errorf("%s: %w", name, call()) }() // waited for below
 		}
-		// With the Read and the Append; those that come when a table could not be made either are told at once, as the Append is.
+		// With the Read and the Append; those that come when a table could not be made either are
+		// told at once, as the Append is.
 		for len(told)+s.Entered() < 2+len(calls) && !s.Alarmed() {
 			runtime.Gosched()
 		}

@@ -21,8 +21,8 @@ func freeSpace(dir string) (int64, error) {
 	return freeIn(&stat), nil
 }
 
-// freeIn returns how many bytes are free, or more than anything needs of a file system that does not tell, such as one in
-// memory without a limit: there a full device is found out by writing.
+// freeIn returns how many bytes are free, or more than anything needs of a file system that does
+// not tell, such as one in memory without a limit: there a full device is found out by writing.
 func freeIn(stat *syscall.Statfs_t) int64 {
 	if stat.Blocks == 0 {
 		return math.MaxInt64
@@ -51,6 +51,6 @@ func tryLock(f *os.File) (bool, error) {
 	return err == nil, err
 }
 
-// unlock gives the lock back, whoever else has the file open: a process that is being forked has it for
-// a moment, and with it a lock that is only closed.
+// unlock gives the lock back, whoever else has the file open: a process that is being forked has it
+// for a moment, and with it a lock that is only closed.
 func unlock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_UN) }

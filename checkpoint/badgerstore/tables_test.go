@@ -8,8 +8,9 @@ import (
 	"github.com/pawlgo/pawl/checkpoint/badgerstore"
 )
 
-// The database of an open store merges its tables as ADR 0049 says, whatever is collected in memory: as late as Badger
-// itself would, and into tables of 8 MiB that are no larger than half of what is collected.
+// The database of an open store merges its tables as ADR 0049 says, whatever is collected in
+// memory: as late as Badger itself would, and into tables of 8 MiB that are no larger than half of
+// what is collected.
 func TestTablesAreMergedLateAndStaySmall(t *testing.T) {
 	t.Parallel()
 	own := badger.DefaultOptions("")
@@ -49,7 +50,8 @@ func TestTablesAreMergedLateAndStaySmall(t *testing.T) {
 	}
 }
 
-// A store of format 1 is not merged in another way than it was, and as much is kept free for that, while Badger merges as quickly as is written.
+// A store of format 1 is not merged in another way than it was, and as much is kept free for that,
+// while Badger merges as quickly as is written.
 func TestFormat1IsMergedAsItWas(t *testing.T) {
 	t.Parallel()
 	s := openFormat(1)(t, t.TempDir())

@@ -182,8 +182,9 @@ func readTrimmed(mark, value []byte) (from, first uint64, err error) {
 	return binary.BigEndian.Uint64(payload), binary.BigEndian.Uint64(payload[8:]), nil
 }
 
-// sweepTrimmed removes the keys that a mark of a trimmed run says are dropped, and last the mark. Those before entry begin are
-// removed already: an iterator that began before them would step over each.
+// sweepTrimmed removes the keys that a mark of a trimmed run says are dropped, and last the mark.
+// Those before entry begin are removed already: an iterator that began before them would step over
+// each.
 func (s *Store) sweepTrimmed(
 	ctx context.Context, mark, value []byte, begin uint64, remove func(keys [][]byte) error,
 ) error {
@@ -221,7 +222,8 @@ func (s *Store) sweptOf(r *run) uint64 {
 	return r.swept
 }
 
-// sweepDrained removes the pieces of large messages that a run does not have any more, or that were given up before it had them.
+// sweepDrained removes the pieces of large messages that a run does not have any more, or that were
+// given up before it had them.
 func (s *Store) sweepDrained(ctx context.Context, r *run) error {
 	if err := s.beginTurn(ctx, &r.posting); err != nil { // nobody writes any meanwhile
 		return err

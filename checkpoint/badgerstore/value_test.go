@@ -108,7 +108,8 @@ func TestValuesThatEndAnywhere(t *testing.T) {
 	}
 }
 
-// Of a large value no piece is written any more when its lease is lost, and of a first append none is left.
+// Of a large value no piece is written any more when its lease is lost, and of a first append none
+// is left.
 func TestPiecesEndWithTheLease(t *testing.T) {
 	t.Parallel()
 	s := openUnsynced(t, t.TempDir())

@@ -13,8 +13,8 @@ import (
 	"github.com/pawlgo/pawl/checkpoint/badgerstore"
 )
 
-// A key that changes in a table while the store is open may lead whoever walks the keys back to where he was: Verify says
-// so, and goes round in no circle.
+// A key that changes in a table while the store is open may lead whoever walks the keys back to
+// where he was: Verify says so, and goes round in no circle.
 func TestVerifyGoesRoundInNoCircle(t *testing.T) {
 	dir := t.TempDir()
 	s := openUnsynced(t, dir)
@@ -56,8 +56,9 @@ func onlyTable(t *testing.T, dir string) (f *os.File, raw []byte) {
 	return f, raw
 }
 
-// panicking returns a store of the runs "run" and "last", the second forked from the base "{}", whose database panics when it reads
-// one of their keys, until mend is called. In memory are "last", and that there is no "fork".
+// panicking returns a store of the runs "run" and "last", the second forked from the base "{}",
+// whose database panics when it reads one of their keys, until mend is called. In memory are
+// "last", and that there is no "fork".
 func panicking(t *testing.T) (s *badgerstore.Store, mend func()) {
 	t.Helper()
 	dir := t.TempDir()
@@ -92,8 +93,8 @@ func panicOf(call func() error) (p any, err error) {
 	return nil, call()
 }
 
-// Behind a call that the database panics in, and whose caller recovers, nobody waits: neither the next one that is about the same run
-// or base nor Close. It leaves no lease.
+// Behind a call that the database panics in, and whose caller recovers, nobody waits: neither the
+// next one that is about the same run or base nor Close. It leaves no lease.
 func TestNobodyWaitsForACallThatPanicked(t *testing.T) {
 	t.Parallel()
 	s, mend := panicking(t)

@@ -120,7 +120,8 @@ func TestVerifyFindsWhatDoesNotBelong(t *testing.T) {
 	}
 }
 
-// Of a log Verify finds every append that is damaged, however it is kept: one that can't be read does not hide the next.
+// Of a log Verify finds every append that is damaged, however it is kept: one that can't be read
+// does not hide the next.
 func TestVerifyFindsEveryDamagedAppend(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -124,8 +124,9 @@ func (v *view) seekBack(num, seq uint64) (_ *badger.Iterator, err error) {
 // fewSteps is how many appends back cost about as much as a seek, which looks into every table.
 const fewSteps = 8
 
-// stepBack takes it, which goes backward, to the last key at or before key, if that is a few steps from where it stands:
-// the runs of a page stand side by side, and most logs are short. Else it reports false, and it stands anywhere.
+// stepBack takes it, which goes backward, to the last key at or before key, if that is a few steps
+// from where it stands: the runs of a page stand side by side, and most logs are short. Else it
+// reports false, and it stands anywhere.
 func stepBack(it *badger.Iterator, key []byte) bool {
 	for step := range fewSteps {
 		if !it.Valid() {
@@ -225,8 +226,9 @@ func (v *view) get(key []byte) (value []byte, err error) {
 	return item.ValueCopy(nil)
 }
 
-// caught recovers the panic of a database that has nowhere left to write to: when it can't begin another log of what is in memory it
-// can't be read either, already before the commit that it fails in has stopped the store. Any other panic goes on.
+// caught recovers the panic of a database that has nowhere left to write to: when it can't begin
+// another log of what is in memory it can't be read either, already before the commit that it fails
+// in has stopped the store. Any other panic goes on.
 func (v *view) caught(err *error) {
 	p := recover()
 	if p == nil {

@@ -120,7 +120,8 @@ func TestCipherThatFailsToOpen(t *testing.T) {
 	}
 }
 
-// Of a store that lacks something or has something foreign Open says what to do, and changes nothing.
+// Of a store that lacks something or has something foreign Open says what to do, and changes
+// nothing.
 func TestDamageSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	whole := t.TempDir()
@@ -170,8 +171,9 @@ func TestDamageSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// A database of which a store has something beside it is that of a store, and what is missing is damage. If all is missing nobody
-// can tell: Open says both, and so it does of a witness that is kept elsewhere, whose store is not there.
+// A database of which a store has something beside it is that of a store, and what is missing is
+// damage. If all is missing nobody can tell: Open says both, and so it does of a witness that is
+// kept elsewhere, whose store is not there.
 func TestWhatIsLeftOfAStore(t *testing.T) {
 	t.Parallel()
 	whole := t.TempDir()
@@ -315,7 +317,8 @@ func TestGraphThatCantBeKept(t *testing.T) {
 	}
 }
 
-// Of two graphs that are given under one digest at once one is kept, and the other is told so. The same one is kept for both.
+// Of two graphs that are given under one digest at once one is kept, and the other is told so. The
+// same one is kept for both.
 func TestTwoGraphsAtOnce(t *testing.T) {
 	t.Parallel()
 	for other, want := range map[string]error{`{"nodes":["b"]}`: checkpoint.ErrConflict, `{"nodes":["a"]}`: nil} {

@@ -18,8 +18,8 @@ import (
 // which is after every synced commit. The database reads many kinds of damage as "there was
 // never more": a store that is older than its witness is damaged.
 //
-// The file is locked while the store is open: a copy of the store that had the same witness would write
-// its own number over a newer one. It is written in place, so that the lock stays with it.
+// The file is locked while the store is open: a copy of the store that had the same witness would
+// write its own number over a newer one. It is written in place, so that the lock stays with it.
 //
 // The file is written without a sync, so after a power cut it may be older than the store,
 // never newer:
@@ -43,7 +43,8 @@ const (
 	idSize       = 36
 )
 
-// checkWitness refuses what can't be the path of the witness of the store in dir, before anything is made.
+// checkWitness refuses what can't be the path of the witness of the store in dir, before anything
+// is made.
 func checkWitness(path, dir string) error {
 	refuse := func(reason string) error {
 		return &checkpoint.ArgumentError{Call: "badgerstore.Open", Argument: "option Witness", Reason: path + " " + reason}
@@ -74,8 +75,8 @@ func checkWitness(path, dir string) error {
 	return nil
 }
 
-// readWitness reads the witness of a store whose newest transaction is ts, and checks it. There must be one if
-// known is true. Nothing in it, or none, says nothing.
+// readWitness reads the witness of a store whose newest transaction is ts, and checks it. There
+// must be one if known is true. Nothing in it, or none, says nothing.
 func readWitness(path, id string, ts uint64, known bool) ([]byte, error) {
 	b, err := readSmall(path, witnessSize)
 	var odd *oddFileError
@@ -94,7 +95,8 @@ func readWitness(path, id string, ts uint64, known bool) ([]byte, error) {
 	return b, testify(b, path, id, ts)
 }
 
-// lockWitness locks the witness at that path, if there is one. ErrLocked if another open store has it.
+// lockWitness locks the witness at that path, if there is one. ErrLocked if another open store has
+// it.
 func lockWitness(path string) (*witness, error) {
 	w := &witness{path: path}
 	if err := w.lock(0); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -141,8 +143,8 @@ func isAt(file *os.File, path string) bool {
 	return err == nil && os.SameFile(is, at)
 }
 
-// open checks the witness of a store whose newest transaction is ts as readWitness does, after making it if it may be
-// missing, and makes it say so if the store is synced.
+// open checks the witness of a store whose newest transaction is ts as readWitness does, after
+// making it if it may be missing, and makes it say so if the store is synced.
 func (w *witness) open(id string, ts uint64, known, synced bool) error {
 	if w.file != nil && !isAt(w.file, w.path) { // it was replaced since it was locked
 		_ = w.release()

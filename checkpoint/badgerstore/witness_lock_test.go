@@ -54,7 +54,8 @@ func TestWitnessReplacedWhileOpening(t *testing.T) {
 	}
 }
 
-// What a store has in its directory, or makes there for a moment, is no witness, nor is the directory, which may not exist yet.
+// What a store has in its directory, or makes there for a moment, is no witness, nor is the
+// directory, which may not exist yet.
 func TestWitnessOfAnotherName(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")

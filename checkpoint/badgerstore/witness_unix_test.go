@@ -16,8 +16,9 @@ import (
 	"github.com/pawlgo/pawl/checkpoint/badgerstore"
 )
 
-// Of two copies of a store with one witness the second is not opened beside the first, also by a name of the file that is a
-// link. So nobody puts the witness back, and the copy that is older is found out.
+// Of two copies of a store with one witness the second is not opened beside the first, also by a
+// name of the file that is a link. So nobody puts the witness back, and the copy that is older is
+// found out.
 func TestTwoCopiesWithOneWitness(t *testing.T) {
 	t.Parallel()
 	dir, o := t.TempDir(), small
@@ -65,8 +66,8 @@ func TestTwoCopiesWithANewWitness(t *testing.T) {
 	}
 }
 
-// A witness that somebody puts in the place of another is that of who opens a store then: who has the other one open writes
-// to that, and never to what is in its place.
+// A witness that somebody puts in the place of another is that of who opens a store then: who has
+// the other one open writes to that, and never to what is in its place.
 func TestAWitnessThatIsReplaced(t *testing.T) {
 	t.Parallel()
 	dir, o := t.TempDir(), small

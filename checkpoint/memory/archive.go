@@ -53,7 +53,8 @@ func (s *Store) Restore(
 	return r.info.Own(), nil
 }
 
-// vacant returns the run of a lease that must be held, and which must not exist. The store is locked then, but for an error.
+// vacant returns the run of a lease that must be held, and which must not exist. The store is
+// locked then, but for an error.
 func (s *Store) vacant(ctx context.Context, l checkpoint.Lease) (*run, error) {
 	if err := s.begin(ctx, l.Run); err != nil {
 		return nil, err

@@ -10,8 +10,8 @@
 // back through the same checks. Nothing it says is durable outlives the process.
 //
 // A [Faulty] is one for tests, that says what a disk and a machine do to a store: writes that
-// nobody knows the outcome of, reads and writes that fail, hang or are slow, a crash that loses what
-// was not durable, damage.
+// nobody knows the outcome of, reads and writes that fail, hang or are slow, a crash that loses
+// what was not durable, damage.
 //
 //	s := &memory.Faulty{Unsynced: true}
 //	…                              // a program at work

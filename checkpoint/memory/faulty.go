@@ -26,15 +26,15 @@ type Faulty struct {
 	Unsynced bool
 
 	// Fail is asked before each write what goes wrong with it. It may take its time, which makes a
-	// slow disk, and is called from many goroutines at once. Zero means that nothing goes wrong. What
-	// is no Fault makes the write panic.
+	// slow disk, and is called from many goroutines at once. Zero means that nothing goes wrong.
+	// What is no Fault makes the write panic.
 	Fail func(context.Context, Write) Fault
 
 	// FailRead is asked before each call that writes nothing: Acquire, Renew, Release, Read, Stat,
 	// List, Posts, Snapshot, Base, Graph and Envelopes. method is its name, run is "" if it names
-	// none. An error is what the call ends with, and nothing has changed. FailRead may take its time,
-	// which makes a slow disk, or until ctx ends, which makes one that hangs. It is called from many
-	// goroutines at once. Zero means that nothing goes wrong.
+	// none. An error is what the call ends with, and nothing has changed. FailRead may take its
+	// time, which makes a slow disk, or until ctx ends, which makes one that hangs. It is called
+	// from many goroutines at once. Zero means that nothing goes wrong.
 	FailRead func(ctx context.Context, method, run string) error
 
 	mu      sync.Mutex // held during a write, not during Fail, FailRead and Hang
@@ -206,11 +206,11 @@ func (f *Faulty) Unsafe() int {
 }
 
 // Crash has the machine die and returns the store that is found when it is up again: without the
-// last writes of those that are not durable, lose of them, or all if there are fewer. Zero is
-// the death of the process alone. Every method of f returns ErrClosed from then on, and what hangs
-// ends. Nobody has a lease, and epochs that nothing was appended under, and those of deleted runs, are
-// forgotten. A Faulty can
-// crash again, and lose something else then: it is as it was when it died.
+// last writes of those that are not durable, lose of them, or all if there are fewer. Zero is the
+// death of the process alone. Every method of f returns ErrClosed from then on, and what hangs
+// ends. Nobody has a lease, and epochs that nothing was appended under, and those of deleted runs,
+// are forgotten. A Faulty can crash again, and lose something else then: it is as it was when it
+// died.
 func (f *Faulty) Crash(lose int) *Faulty {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -238,9 +238,9 @@ func (f *Faulty) Damage(run string, seq uint64, sealed []byte) error {
 	return f.damage(run, seq, bytes.Clone(sealed))
 }
 
-// Spoil makes a part of run unreadable, for good and over crashes: its posts, its snapshots, its bases
-// (for this run alone), or its info, without which there is nothing to be had of the run. What needs
-// the part is ErrCorrupt from then on. An append is spoiled by [Faulty.Damage].
+// Spoil makes a part of run unreadable, for good and over crashes: its posts, its snapshots, its
+// bases (for this run alone), or its info, without which there is nothing to be had of the run.
+// What needs the part is ErrCorrupt from then on. An append is spoiled by [Faulty.Damage].
 func (f *Faulty) Spoil(run string, part checkpoint.Part) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

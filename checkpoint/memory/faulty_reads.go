@@ -8,8 +8,8 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// look begins a call that writes nothing: it returns what goes wrong with it. part is what of the run
-// is to be read beside what is known of it, PartInfo if nothing.
+// look begins a call that writes nothing: it returns what goes wrong with it. part is what of the
+// run is to be read beside what is known of it, PartInfo if nothing.
 func (f *Faulty) look(ctx context.Context, method, run string, part checkpoint.Part) error {
 	f.mu.Lock()
 	dead := f.last != nil
@@ -27,7 +27,8 @@ func (f *Faulty) look(ctx context.Context, method, run string, part checkpoint.P
 	return f.readable(run, part)
 }
 
-// readable returns an error if that part of the run was spoiled, or what is known of it. mu is held.
+// readable returns an error if that part of the run was spoiled, or what is known of it. mu is
+// held.
 func (f *Faulty) readable(run string, part checkpoint.Part) error {
 	for _, p := range []checkpoint.Part{checkpoint.PartInfo, part} {
 		if f.spoiled[spot{run, p}] {

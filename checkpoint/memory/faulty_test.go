@@ -483,7 +483,8 @@ func TestFaultyRefusesWhatIsNoFault(t *testing.T) {
 	}
 }
 
-// A run whose only append was removed is damaged, as one of several is: it is there, and what reads its log is ErrCorrupt.
+// A run whose only append was removed is damaged, as one of several is: it is there, and what reads
+// its log is ErrCorrupt.
 func TestFaultyDamageOfTheOnlyAppend(t *testing.T) {
 	s := new(memory.Faulty)
 	l := begin(t, s)

@@ -8,8 +8,8 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// Of runs that were deleted, and of leases on runs that never were, a store keeps nothing; and still no lease
-// that was given before fits a run that is made anew.
+// Of runs that were deleted, and of leases on runs that never were, a store keeps nothing; and
+// still no lease that was given before fits a run that is made anew.
 func TestDeletedRunsAreForgotten(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -84,7 +84,8 @@ func TestEpochsBehindALeaseThatNothingCameOf(t *testing.T) {
 	}
 }
 
-// A lease that nothing was appended under is not there when the machine is up again: a fork may have its id.
+// A lease that nothing was appended under is not there when the machine is up again: a fork may
+// have its id.
 func TestBootForgetsLeases(t *testing.T) {
 	t.Parallel()
 	var s, up Store

@@ -89,7 +89,8 @@ func (s *Store) damage(id string, seq uint64, sealed []byte) error {
 	return nil
 }
 
-// halve stores half of the last append of a run. Who reads may have the list of appends, so it is copied.
+// halve stores half of the last append of a run. Who reads may have the list of appends, so it is
+// copied.
 func (s *Store) halve(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,7 +115,8 @@ func (s *Store) appendOf(id string, seq uint64) (r *run, at int, err error) {
 	return r, at, nil
 }
 
-// endsBefore reports whether the append surely has no entry seq: it is the last one before an append that was removed.
+// endsBefore reports whether the append surely has no entry seq: it is the last one before an
+// append that was removed.
 func (e *envelope) endsBefore(seq uint64) bool {
 	sealed, err := checkpoint.Unseal(e.data)
 	return err == nil && sealed.First == e.first && sealed.Last() < seq

@@ -44,7 +44,8 @@ func (s *Store) span(
 	return span, r.appends[holding(r.appends, span.From):], nil
 }
 
-// holding returns the index of that one of appends that holds entry seq, or the last one; 0 if there is none.
+// holding returns the index of that one of appends that holds entry seq, or the last one; 0 if
+// there is none.
 func holding(appends []envelope, seq uint64) int {
 	i, found := slices.BinarySearchFunc(appends, seq, func(e envelope, seq uint64) int {
 		return cmp.Compare(e.first, seq)
@@ -109,7 +110,8 @@ func (r *run) post(p checkpoint.Post) {
 	}
 }
 
-// drained lets go of a post. The next one need not be behind it, which tells if its clock was ahead.
+// drained lets go of a post. The next one need not be behind it, which tells if its clock was
+// ahead.
 func (r *run) drained(id string) {
 	p := r.posts[id]
 	if p == nil {
@@ -225,8 +227,8 @@ func (s *Store) Snapshot(
 	return checkpoint.Snapshot{}, noSnapshot(id)
 }
 
-// A noSnapshot names the run that has none, as most short runs. Whoever reads one of those asks for it,
-// so its text is made when somebody reads that.
+// A noSnapshot names the run that has none, as most short runs. Whoever reads one of those asks for
+// it, so its text is made when somebody reads that.
 type noSnapshot string
 
 func (n noSnapshot) Error() string {

@@ -32,8 +32,8 @@ type Store struct {
 	bases  map[string]*base // by digest
 }
 
-// A run is one log and what belongs to it. One that was only acquired has no entries: it does not exist, and is
-// forgotten with its lease.
+// A run is one log and what belongs to it. One that was only acquired has no entries: it does not
+// exist, and is forgotten with its lease.
 type run struct {
 	number    uint64
 	info      checkpoint.Info // Owner is "" if nobody holds the lease

@@ -17,7 +17,8 @@ func TestStore(t *testing.T) {
 	})
 }
 
-// The last Delete or Trim that drops a reference to a base deletes it, which nobody sees but in memory.
+// The last Delete or Trim that drops a reference to a base deletes it, which nobody sees but in
+// memory.
 func TestBasesGoWithTheirRuns(t *testing.T) {
 	s := new(memory.Store)
 	base := []byte("{}")

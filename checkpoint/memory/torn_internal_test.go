@@ -7,7 +7,8 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// Who began to read before an append is torn reads what he began with: what is torn is what is stored, not what he has.
+// Who began to read before an append is torn reads what he began with: what is torn is what is
+// stored, not what he has.
 func TestTornBesideAReader(t *testing.T) {
 	var f Faulty
 	l, err := f.Acquire(t.Context(), "run", "owner")

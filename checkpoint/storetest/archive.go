@@ -172,8 +172,8 @@ func restoreIsExact(t *trial, s checkpoint.Store) {
 	}
 }
 
-// A Restore that is refused, or fails anywhere, leaves no run; the lease stays. Where several things are wrong the
-// lease comes first, then that the run exists, then the archive.
+// A Restore that is refused, or fails anywhere, leaves no run; the lease stays. Where several
+// things are wrong the lease comes first, then that the run exists, then the archive.
 func restoreIsAllOrNothing(t *trial, s checkpoint.Store) {
 	a := archiver(t, s)
 	envelopes, head := archived(t)

@@ -9,11 +9,12 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// endOfTime is an instant that JSON can say where it is told, and not in UTC: there it is in the year 10000.
+// endOfTime is an instant that JSON can say where it is told, and not in UTC: there it is in the
+// year 10000.
 var endOfTime = time.Date(9999, 12, 31, 23, 59, 59, 0, time.FixedZone("", -23*60*60))
 
-// A run that could not go on is not restored: one of a time that JSON can't say, which the next Trim, export or
-// answer would have to, or one behind whose last entry there are no numbers left.
+// A run that could not go on is not restored: one of a time that JSON can't say, which the next
+// Trim, export or answer would have to, or one behind whose last entry there are no numbers left.
 func restoreOfWhatCantGoOn(t *trial, s checkpoint.Store) {
 	a := archiver(t, s)
 	base := small(1)

@@ -9,7 +9,8 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// atOnce makes calls beside one another, and returns when all have. Who begins is another one each round.
+// atOnce makes calls beside one another, and returns when all have. Who begins is another one each
+// round.
 func (t *trial) atOnce(round int, calls ...func()) {
 	var all sync.WaitGroup
 	for i := range calls {
@@ -18,8 +19,8 @@ func (t *trial) atOnce(round int, calls ...func()) {
 	all.Wait()
 }
 
-// A message that is posted beside a Delete goes with the run, or is refused since there is none: a run that is made later under
-// the id does not have it.
+// A message that is posted beside a Delete goes with the run, or is refused since there is none: a
+// run that is made later under the id does not have it.
 func postBesideADelete(t *trial, s checkpoint.Store) {
 	for round := range 30 {
 		rested(t, s, "run")
@@ -42,8 +43,9 @@ func postBesideADelete(t *trial, s checkpoint.Store) {
 	}
 }
 
-// Delete removes no run that somebody holds: who has acquired it and sees it, though he came when the Delete had begun, keeps it. A
-// store may hold the run for the Delete, which is ErrBusy for others.
+// Delete removes no run that somebody holds: who has acquired it and sees it, though he came when
+// the Delete had begun, keeps it. A store may hold the run for the Delete, which is ErrBusy for
+// others.
 func acquireBesideADelete(t *trial, s checkpoint.Store) {
 	for round := range 30 {
 		rested(t, s, "run")
@@ -86,8 +88,8 @@ func acquireBesideADelete(t *trial, s checkpoint.Store) {
 	}
 }
 
-// Of many Forks at once that make a run of one id one makes it, and the others are ErrExists and make none of theirs; or
-// ErrBusy, if the store holds the runs for the one.
+// Of many Forks at once that make a run of one id one makes it, and the others are ErrExists and
+// make none of theirs; or ErrBusy, if the store holds the runs for the one.
 func oneOfManyForksWins(t *trial, s checkpoint.Store) {
 	fork(t, s, small(0), "first")
 	for round := range 6 {
@@ -127,8 +129,8 @@ func oneOfManyForksWins(t *trial, s checkpoint.Store) {
 	wantVerified(t, s)
 }
 
-// Of many graphs of one digest that are put at once one is kept, whoever puts that one is told so, and for the others it is
-// ErrConflict.
+// Of many graphs of one digest that are put at once one is kept, whoever puts that one is told so,
+// and for the others it is ErrConflict.
 func oneOfManyGraphsIsKept(t *trial, s checkpoint.Store) {
 	for round := range 6 {
 		const many = 6

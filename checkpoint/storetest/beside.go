@@ -27,9 +27,9 @@ func posts(t *trial, s checkpoint.Store, run string) []checkpoint.Post {
 	return all
 }
 
-// A message can be posted to a run that somebody else holds, and again without effect; the
-// same id with another content is ErrConflict, and one whose Data is no JSON of UTF-8 is refused. Messages come in the order of their ids, and
-// their times tell the order in which they were posted.
+// A message can be posted to a run that somebody else holds, and again without effect; the same id
+// with another content is ErrConflict, and one whose Data is no JSON of UTF-8 is refused. Messages
+// come in the order of their ids, and their times tell the order in which they were posted.
 func postIsIdempotent(t *trial, s checkpoint.Store) {
 	begun(t, s, "run")
 	messages := []checkpoint.Post{
@@ -109,7 +109,8 @@ func postsAreDrainedWithAnAppend(t *trial, s checkpoint.Store) {
 	}
 }
 
-// Who watches a run is told of a post to it before that returns, and of none to another run, until the watch is stopped.
+// Who watches a run is told of a post to it before that returns, and of none to another run, until
+// the watch is stopped.
 func postWakesWatchers(t *trial, s checkpoint.Store) {
 	w, ok := s.(checkpoint.Watcher)
 	if !ok {
@@ -176,8 +177,9 @@ func postOfOneIDAtOnce(t *trial, s checkpoint.Store) {
 	}
 }
 
-// Snapshot returns the newest at or before a position, of those that are kept: the newest of all always is, whatever is put behind
-// it. Of the older ones it may find another, or none, and never one that was not put there.
+// Snapshot returns the newest at or before a position, of those that are kept: the newest of all
+// always is, whatever is put behind it. Of the older ones it may find another, or none, and never
+// one that was not put there.
 func snapshotIsTheNewestUpTo(t *trial, s checkpoint.Store) {
 	l, head := begun(t, s, "run")
 	_, err := s.Snapshot(t.Context(), "run", 0)

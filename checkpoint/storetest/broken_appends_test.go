@@ -272,7 +272,8 @@ func (s noClaims) Append(
 	return s.Faulty.Append(ctx, l, after, entries)
 }
 
-// earlyClaims looks whether anything was posted, lets others post and look at the run, and then appends.
+// earlyClaims looks whether anything was posted, lets others post and look at the run, and then
+// appends.
 type earlyClaims struct {
 	sound
 	looked chan struct{}

@@ -29,7 +29,8 @@ func lapsing(wrap func(*lapse.Store) checkpoint.Store) Factory {
 	return f
 }
 
-// Stores whose leases have an end pass the whole suite as well, and nothing of it is skipped that is about that.
+// Stores whose leases have an end pass the whole suite as well, and nothing of it is skipped that
+// is about that.
 func TestLapsingStorePasses(t *testing.T) {
 	intact := lapsing(func(s *lapse.Store) checkpoint.Store { return lapses{s} })
 	for _, g := range groups {

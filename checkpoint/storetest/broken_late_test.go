@@ -10,8 +10,8 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// soon is how long a store that looks first and then does what it was asked for waits in between. The tests of them
-// are in bubbles, where whatever is called meanwhile has returned by then.
+// soon is how long a store that looks first and then does what it was asked for waits in between.
+// The tests of them are in bubbles, where whatever is called meanwhile has returned by then.
 func soon() { <-time.After(time.Millisecond) }
 
 // latePost looks whether there is such a run, and then keeps the message.

@@ -146,8 +146,8 @@ func TestSuiteEndsInBrokenStores(t *testing.T) {
 	}
 }
 
-// The whole suite runs against a recorder, and a store that keeps all rules passes it, also if it makes no larger appends
-// than it says: what stands around their data is small.
+// The whole suite runs against a recorder, and a store that keeps all rules passes it, also if it
+// makes no larger appends than it says: what stands around their data is small.
 func TestSoundStorePasses(t *testing.T) {
 	intact := over(func(s sound) checkpoint.Store { return bounded{s, 65 << 10} })
 	for _, g := range groups {

@@ -19,7 +19,8 @@ type tearing struct {
 
 func (s tearing) torn() tearing { return s }
 
-// between is how long it takes from one write to the other: each time longer, so that no two calls are as far at once.
+// between is how long it takes from one write to the other: each time longer, so that no two calls
+// are as far at once.
 func (s tearing) between() { <-time.After(time.Duration(s.calls.Add(1)) * time.Millisecond) }
 
 // torn is the Factory of a tearing store.

@@ -45,8 +45,9 @@ func olderAppendIsFound(t *trial, s checkpoint.Store) {
 		Damage{Older, appendAt("last", 10), appendAt("last", 8)})
 }
 
-// An append that says something else, and has the checksum of that, is ErrCorrupt for who reads under WithDigests, wherever in
-// the log it stands: so Verify finds it also in a store that is no Archiver.
+// An append that says something else, and has the checksum of that, is ErrCorrupt for who reads
+// under WithDigests, wherever in the log it stands: so Verify finds it also in a store that is no
+// Archiver.
 func forgedAppendIsFound(t *trial, s checkpoint.Store) {
 	t.damages(s, shelves("first", "middle", "last", "bystander"), foundByDigest,
 		Damage{Kind: Forged, At: appendAt("first", 1)},
@@ -54,8 +55,9 @@ func forgedAppendIsFound(t *trial, s checkpoint.Store) {
 		Damage{Kind: Forged, At: appendAt("last", 10)})
 }
 
-// Forge returns a copy of a sealed append of the suite that says something else: the last letter of it is another one, and the
-// checksum is that of the copy. The digest is what it was, as the next append repeats it.
+// Forge returns a copy of a sealed append of the suite that says something else: the last letter of
+// it is another one, and the checksum is that of the copy. The digest is what it was, as the next
+// append repeats it.
 func Forge(sealed []byte) []byte {
 	forged := bytes.Clone(sealed)
 	said := bytes.LastIndexFunc(forged[:len(forged)-sealLen], unicode.IsLower)
@@ -68,8 +70,8 @@ func Forge(sealed []byte) []byte {
 // sealLen is how much stands behind the entries of a sealed append: its digest, and its checksum.
 const sealLen = len(checkpoint.Digest{}) + crc32.Size
 
-// foundByDigest does damage to a log and checks that who computes its digests learns of it before it is read, and the store is that of
-// the bystander still.
+// foundByDigest does damage to a log and checks that who computes its digests learns of it before
+// it is read, and the store is that of the bystander still.
 func foundByDigest(t *trial, s checkpoint.Store, d Damage) checkpoint.Store {
 	t.Helper()
 	want := whole(t, s, d.At.Run, 10)
@@ -121,8 +123,9 @@ func shelves(runs ...string) func(*trial, checkpoint.Store) {
 	}
 }
 
-// damages does one damage after the other to what fill has stored, each of which try checks. Behind one at which opening the
-// store was refused it goes on with a new store: what opening finds says nothing of what it does not look at.
+// damages does one damage after the other to what fill has stored, each of which try checks. Behind
+// one at which opening the store was refused it goes on with a new store: what opening finds says
+// nothing of what it does not look at.
 func (t *trial) damages(
 	s checkpoint.Store, fill func(*trial, checkpoint.Store), try func(*trial, checkpoint.Store, Damage) checkpoint.Store,
 	all ...Damage,

@@ -83,7 +83,8 @@ func damagedMessageIsFound(t *trial, s checkpoint.Store) {
 }
 
 // A base that is not what its digest says is ErrCorrupt for every run that refers to it: one of
-// which a bit is another, one that is gone, which is not ErrNotFound, or another one. The logs of the runs are whole.
+// which a bit is another, one that is gone, which is not ErrNotFound, or another one. The logs of
+// the runs are whole.
 func damagedBaseIsFound(t *trial, s checkpoint.Store) {
 	t.damages(s, forkedBystander, func(t *trial, s checkpoint.Store, d Damage) checkpoint.Store {
 		run, base := d.At.Run, small(int(d.Kind))
@@ -123,8 +124,8 @@ func baseOf(run string, base []byte) Place {
 	return Place{Part: checkpoint.PartBase, Run: run, ID: checkpoint.BaseDigest(base)}
 }
 
-// A run that comes to share a base that can't be read is refused, or has the base all the same: what is
-// acknowledged can be read.
+// A run that comes to share a base that can't be read is refused, or has the base all the same:
+// what is acknowledged can be read.
 func damagedBaseIsNotShared(t *trial, s checkpoint.Store) {
 	t.damages(s, forkedBystander, func(t *trial, s checkpoint.Store, d Damage) checkpoint.Store {
 		base, heir := small(int(d.Kind)), "heir of "+d.At.Run
@@ -145,8 +146,8 @@ func damagedBaseIsNotShared(t *trial, s checkpoint.Store) {
 }
 
 // What is known of a run beside its log is ErrCorrupt if it is not what it was: if a bit of it is
-// another, if it is gone, which is not ErrNotFound, or if it is that of another run. Nobody begins the
-// run anew, and a listing goes on behind it.
+// another, if it is gone, which is not ErrNotFound, or if it is that of another run. Nobody begins
+// the run anew, and a listing goes on behind it.
 func damagedInfoIsFound(t *trial, s checkpoint.Store) {
 	t.damages(s, func(t *trial, s checkpoint.Store) {
 		for _, run := range []string{"flipped", "lost", "foreign", "bystander"} {
@@ -160,8 +161,8 @@ func damagedInfoIsFound(t *trial, s checkpoint.Store) {
 		Damage{Foreign, infoOf("foreign", 0), infoOf("bystander", 0)})
 }
 
-// What is known of a run beside its log is ErrCorrupt if it is what was known once, when the log was
-// shorter: a run that has come to rest is not told of as one that has never run.
+// What is known of a run beside its log is ErrCorrupt if it is what was known once, when the log
+// was shorter: a run that has come to rest is not told of as one that has never run.
 func olderInfoIsFound(t *trial, s checkpoint.Store) {
 	t.damages(s, func(t *trial, s checkpoint.Store) {
 		for _, run := range []string{"runs", "waits", "bystander"} {
@@ -183,9 +184,9 @@ func infoOf(run string, seq uint64) Place {
 	return Place{Part: checkpoint.PartInfo, Run: run, Seq: seq}
 }
 
-// infoAsStored does damage to what is known of a run of three entries, and checks that it is told of as
-// it was or not at all, that nobody begins it anew, and that another run is whole. It returns the store
-// to go on with, nil if opening it was refused.
+// infoAsStored does damage to what is known of a run of three entries, and checks that it is told
+// of as it was or not at all, that nobody begins it anew, and that another run is whole. It returns
+// the store to go on with, nil if opening it was refused.
 func infoAsStored(t *trial, s checkpoint.Store, d Damage) checkpoint.Store {
 	t.Helper()
 	run := d.At.Run
@@ -224,7 +225,8 @@ func infoAsStored(t *trial, s checkpoint.Store, d Damage) checkpoint.Store {
 	return s
 }
 
-// listedBeside checks that a listing names the runs that are damaged, if it tells of damage, and goes on behind them.
+// listedBeside checks that a listing names the runs that are damaged, if it tells of damage, and
+// goes on behind them.
 func listedBeside(t *trial, s checkpoint.Store, d Damage) {
 	t.Helper()
 	for _, limit := range []int{0, 1} {
@@ -243,8 +245,8 @@ func listedBeside(t *trial, s checkpoint.Store, d Damage) {
 	}
 }
 
-// asStored checks what was read of something that was damaged: an error that says so, or the data as
-// they were.
+// asStored checks what was read of something that was damaged: an error that says so, or the data
+// as they were.
 func asStored(t *trial, d Damage, got, want []byte, err error) {
 	t.Helper()
 	switch {

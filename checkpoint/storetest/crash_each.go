@@ -7,8 +7,8 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// Whatever was acknowledged last is there after a crash, though nothing that is durable came behind it: a message, a graph, an append,
-// a fork, a trim, a deletion, and what was restored.
+// Whatever was acknowledged last is there after a crash, though nothing that is durable came behind
+// it: a message, a graph, an append, a fork, a trim, a deletion, and what was restored.
 func eachWriteSurvivesACrash(t *trial, s checkpoint.Store) {
 	l, head := begun(t, s, "run")
 	long(t, s, "deleted")

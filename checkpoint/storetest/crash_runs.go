@@ -87,7 +87,8 @@ func (t *trial) crashOnce(s checkpoint.Store, step func(ctx context.Context, w i
 	return next
 }
 
-// A Fork that is under way when the store dies has made all of its runs or none, and one that was acknowledged all.
+// A Fork that is under way when the store dies has made all of its runs or none, and one that was
+// acknowledged all.
 func forkUnderWayIsWholeOrNot(t *trial, s checkpoint.Store) {
 	fork(t, s, small(0), "first")
 	runs := func(round, w, n int) (all []string) {
@@ -117,8 +118,8 @@ func forkUnderWayIsWholeOrNot(t *trial, s checkpoint.Store) {
 	})
 }
 
-// A Trim that is under way when the store dies is made or not: the log begins where it says, has the base, and all behind that; and
-// one that was acknowledged is made.
+// A Trim that is under way when the store dies is made or not: the log begins where it says, has
+// the base, and all behind that; and one that was acknowledged is made.
 func trimUnderWayIsWholeOrNot(t *trial, s checkpoint.Store) {
 	long(t, s, "first")
 	trim(t, s, "first", 9, small(9))
@@ -162,8 +163,8 @@ func trimUnderWayIsWholeOrNot(t *trial, s checkpoint.Store) {
 	})
 }
 
-// A Delete that is under way when the store dies has removed all of the run or nothing, and a run that is made later under its id has
-// nothing of it.
+// A Delete that is under way when the store dies has removed all of the run or nothing, and a run
+// that is made later under its id has nothing of it.
 func deleteUnderWayIsWholeOrNot(t *trial, s checkpoint.Store) {
 	name := func(round, w, n int) string { return fmt.Sprintf("run %d of %d in %d", n, w, round) }
 	var made [workers]string // the last run that was made, with a message

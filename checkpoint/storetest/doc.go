@@ -18,8 +18,9 @@
 // damage is found (Corrupt), and what a store does that has no room (Fill) or is given too much
 // (Limits). What it does not offer is skipped, each case by its name.
 //
-// Cases in the group leases are about leases that have an end ([checkpoint.Lease.Until]), and wait for it: have Open give leases that last for
-// seconds. They are skipped if those of the store have none, or last for longer than a minute.
+// Cases in the group leases are about leases that have an end ([checkpoint.Lease.Until]), and wait
+// for it: have Open give leases that last for seconds. They are skipped if those of the store have
+// none, or last for longer than a minute.
 //
 // Stores that break one rule each, and the cases that find them, are in this package's tests.
 package storetest

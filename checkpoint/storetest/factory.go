@@ -52,8 +52,8 @@ type Limits struct {
 
 const mostLarge = 12 << 20
 
-// Damage is what has happened to a thing that a store keeps: it is done to what is stored, below all
-// checks of the store.
+// Damage is what has happened to a thing that a store keeps: it is done to what is stored, below
+// all checks of the store.
 type Damage struct {
 	Kind DamageKind
 	At   Place // what was damaged
@@ -62,8 +62,8 @@ type Damage struct {
 
 // A Place is a thing that a store keeps of a run.
 type Place struct {
-	// Part is PartLog, for an append; PartSnapshot; PartPosts, for a message; PartBase; or PartInfo,
-	// for all that is kept of the run beside these.
+	// Part is PartLog, for an append; PartSnapshot; PartPosts, for a message; PartBase; or
+	// PartInfo, for all that is kept of the run beside these.
 	Part checkpoint.Part
 	Run  string
 	// Seq is that of an entry of the append, each of which has one; of the snapshot's head; or, of

@@ -293,8 +293,9 @@ func historyHasAnOrder(t *trial, s checkpoint.Store) {
 	}
 }
 
-// historyHasAnOrderOf has each client make so many calls. It reports whether they were few enough for this machine to
-// know within a minute whether there is an order. Its name begins so for [stacks].
+// historyHasAnOrderOf has each client make so many calls. It reports whether they were few enough
+// for this machine to know within a minute whether there is an order. Its name begins so for
+// [stacks].
 func historyHasAnOrderOf(t *trial, s checkpoint.Store, calls int) bool {
 	const clients = 5
 	seed := rand.Uint64()

@@ -10,8 +10,8 @@ import (
 // mostLease is how long a lease may last whose end is waited for.
 const mostLease = standstill / 2
 
-// ending makes a run of two entries, and returns its lease, which is held and has an end, and its head. The test is skipped
-// if leases of the store have none, or one that is far away.
+// ending makes a run of two entries, and returns its lease, which is held and has an end, and its
+// head. The test is skipped if leases of the store have none, or one that is far away.
 func ending(t *trial, s checkpoint.Store, run string) (checkpoint.Lease, checkpoint.Head) {
 	t.Helper()
 	l, head := begun(t, s, run)
@@ -35,7 +35,8 @@ func (t *trial) wait(until time.Time) {
 	}
 }
 
-// outlive waits until the lease of a run has ended. A store of which another clock counts may take a moment more.
+// outlive waits until the lease of a run has ended. A store of which another clock counts may take
+// a moment more.
 func outlive(t *trial, s checkpoint.Store, l checkpoint.Lease) {
 	t.Helper()
 	for at := l.Until; ; at = time.Now().Add(10 * time.Millisecond) {
@@ -50,8 +51,8 @@ func outlive(t *trial, s checkpoint.Store, l checkpoint.Lease) {
 	}
 }
 
-// late does under a lease that has ended all that needs one, which is ErrFenced and changes nothing; and gives it back, which is no error and
-// changes nothing either.
+// late does under a lease that has ended all that needs one, which is ErrFenced and changes
+// nothing; and gives it back, which is no error and changes nothing either.
 func late(t *trial, s checkpoint.Store, l checkpoint.Lease, head checkpoint.Head) {
 	t.Helper()
 	before := stat(t, s, l.Run)
@@ -72,8 +73,8 @@ func late(t *trial, s checkpoint.Store, l checkpoint.Lease, head checkpoint.Head
 	wantErr(t, err, checkpoint.ErrNotFound, "Snapshot")
 }
 
-// A lease that has ended is nobody's before somebody takes it, as it is behind a Release: Stat and List tell of no owner, and
-// the run can be taken, under a higher epoch, or deleted.
+// A lease that has ended is nobody's before somebody takes it, as it is behind a Release: Stat and
+// List tell of no owner, and the run can be taken, under a higher epoch, or deleted.
 func lapsedLeaseIsNobodys(t *trial, s checkpoint.Store) {
 	first, _ := ending(t, s, "deleted")
 	l, head := ending(t, s, "run")
@@ -101,8 +102,8 @@ func lapsedLeaseIsNobodys(t *trial, s checkpoint.Store) {
 	add(t, s, next, head, done(2))
 }
 
-// Under a lease that has ended an Append, a PutSnapshot and a Trim are ErrFenced, and so is a Renew of it, though nobody has
-// taken the run since. They change nothing, nor does a Release.
+// Under a lease that has ended an Append, a PutSnapshot and a Trim are ErrFenced, and so is a Renew
+// of it, though nobody has taken the run since. They change nothing, nor does a Release.
 func lapsedLeaseChangesNothing(t *trial, s checkpoint.Store) {
 	l, head := ending(t, s, "run")
 	outlive(t, s, l)
@@ -110,8 +111,8 @@ func lapsedLeaseChangesNothing(t *trial, s checkpoint.Store) {
 	add(t, s, owned(t, s, "run"), head, done(2))
 }
 
-// Who comes late to a run that somebody else has taken since changes nothing of it: not under the lease that has ended, not
-// by giving that back, and not by deleting the run.
+// Who comes late to a run that somebody else has taken since changes nothing of it: not under the
+// lease that has ended, not by giving that back, and not by deleting the run.
 func lateOwnerLeavesTheNextAlone(t *trial, s checkpoint.Store) {
 	l, head := ending(t, s, "run")
 	outlive(t, s, l)
@@ -127,7 +128,8 @@ func lateOwnerLeavesTheNextAlone(t *trial, s checkpoint.Store) {
 	add(t, s, next, head, done(2))
 }
 
-// A lease that is renewed lasts as long again from then on, under the value that it had before, too; and ends then.
+// A lease that is renewed lasts as long again from then on, under the value that it had before,
+// too; and ends then.
 func renewalProlongs(t *trial, s checkpoint.Store) {
 	l, head := ending(t, s, "run")
 	t.wait(l.Until.Add(-time.Until(l.Until) / 2))

@@ -7,8 +7,8 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// A lease that is held is given to nobody else, and the error names who holds it, also if it
-// is the one who asks; an owner without a name is an ArgumentError. Of many who ask at once one gets it.
+// A lease that is held is given to nobody else, and the error names who holds it, also if it is the
+// one who asks; an owner without a name is an ArgumentError. Of many who ask at once one gets it.
 func leaseIsExclusive(t *trial, s checkpoint.Store) {
 	var argument *checkpoint.ArgumentError
 	if _, err := s.Acquire(t.Context(), "run", ""); !errors.As(err, &argument) {

@@ -143,8 +143,8 @@ func ids(t *trial, s checkpoint.Store, f checkpoint.Filter) []string {
 	}
 }
 
-// Runs are listed newest first, in the order in which they began, whatever came later. One that is made under the id of a run that was
-// deleted is new.
+// Runs are listed newest first, in the order in which they began, whatever came later. One that is
+// made under the id of a run that was deleted is new.
 func listIsNewestFirst(t *trial, s checkpoint.Store) {
 	var want []string
 	heads := make(map[string]checkpoint.Head)
@@ -256,8 +256,9 @@ func listFilters(t *trial, s checkpoint.Store) {
 	}
 }
 
-// A filter that no run can match by a slip, as one of a status that there is not, is an ArgumentError, and so is a negative Limit:
-// an empty page would look like a store without such runs.
+// A filter that no run can match by a slip, as one of a status that there is not, is an
+// ArgumentError, and so is a negative Limit: an empty page would look like a store without such
+// runs.
 func listRefusesWhatNoRunIs(t *trial, s checkpoint.Store) {
 	add(t, s, owned(t, s, "run"), checkpoint.Head{}, done(1))
 	var argument *checkpoint.ArgumentError
@@ -276,7 +277,8 @@ func listRefusesWhatNoRunIs(t *trial, s checkpoint.Store) {
 	}
 }
 
-// A filter asks for the same graph, label and value, byte for byte: case, blanks, marks and the signs of patterns count.
+// A filter asks for the same graph, label and value, byte for byte: case, blanks, marks and the
+// signs of patterns count.
 func filtersAreExact(t *trial, s checkpoint.Store) {
 	texts := []string{
 		"a", "A", "a ", " a", "ab", "a%", "a_", "a*", "a?", "%", "_", "*", "a.b", "a[b]", "a\u0308", "\u00e4", "\u00c4", "a\\", "'a'", "\"a\"", "null", "true", "1", "1.0", "{}",
@@ -300,7 +302,8 @@ func filtersAreExact(t *trial, s checkpoint.Store) {
 	}
 }
 
-// List tells of each run what Stat tells of it: of one that is held, of a fork, and of one that was trimmed.
+// List tells of each run what Stat tells of it: of one that is held, of a fork, and of one that was
+// trimmed.
 func listTellsWhatStatTells(t *trial, s checkpoint.Store) {
 	l, _ := begun(t, s, "held")
 	asStat(t, s)
@@ -349,8 +352,8 @@ func asStat(t *trial, s checkpoint.Store) {
 	}
 }
 
-// A run stands in listings where it came to be, with the first append that was made: neither where one was tried that
-// was refused, nor where all that it had was trimmed.
+// A run stands in listings where it came to be, with the first append that was made: neither where
+// one was tried that was refused, nor where all that it had was trimmed.
 func placeInAListIsThatOfTheFirstAppend(t *trial, s checkpoint.Store) {
 	late, large := owned(t, s, "late"), owned(t, s, "large")
 	_, err := s.Append(t.Context(), late, checkpoint.Head{}, []checkpoint.Entry{done(1), {Kind: 250}})

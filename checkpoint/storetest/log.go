@@ -192,8 +192,8 @@ func appendIsAllOrNothing(t *trial, s checkpoint.Store) {
 	add(t, s, l, head, done(1))
 }
 
-// A log is opened once, by its first entry: an append with an opening that would be another one is an
-// ArgumentError, and changes nothing.
+// A log is opened once, by its first entry: an append with an opening that would be another one is
+// an ArgumentError, and changes nothing.
 func logIsOpenedOnce(t *trial, s checkpoint.Store) {
 	l := owned(t, s, "run")
 	refused := func(after checkpoint.Head, entries ...checkpoint.Entry) {
@@ -388,8 +388,8 @@ func readSeesTheLogAsItWas(t *trial, s checkpoint.Store) {
 	}
 }
 
-// A loop may be left, and a context ends it with its error: over a short log, and over a long one, which a store
-// may read ahead.
+// A loop may be left, and a context ends it with its error: over a short log, and over a long one,
+// which a store may read ahead.
 func readCanBeLeft(t *trial, s checkpoint.Store) {
 	for run, appends := range map[string]int{"short": 10, "long": 1_200} {
 		l, head := begun(t, s, run)
@@ -421,7 +421,8 @@ func leftByContext(t *trial, s checkpoint.Store, run string, at uint64) {
 	wantErr(t, last, context.Canceled, "Read with a context that ends at entry %d", at)
 }
 
-// A log of thousands of entries is read back as it was appended, over appends of one entry and of many, and of any size.
+// A log of thousands of entries is read back as it was appended, over appends of one entry and of
+// many, and of any size.
 func longLogIsReadBack(t *trial, s checkpoint.Store) {
 	l, head := begun(t, s, "run")
 	large := encode(strings.Repeat("0123456789", t.size(20_000)))

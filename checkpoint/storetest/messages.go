@@ -9,7 +9,8 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// Messages of a run are apart whatever their ids, and say what they said: their kinds too, which need not be those of this library.
+// Messages of a run are apart whatever their ids, and say what they said: their kinds too, which
+// need not be those of this library.
 func messageIDsThatAreHard(t *trial, s checkpoint.Store) {
 	l, head := begun(t, s, "run")
 	ids := append(slices.Clone(hardIDs), strings.Repeat("x", 254)+"y", strings.Repeat("x", 255)+"y", strings.Repeat("x", 64))
@@ -78,7 +79,8 @@ func manyMessages(t *trial, s checkpoint.Store) {
 	}
 }
 
-// A message that is posted beside an append which drains others is there when Post has returned, and when the append has.
+// A message that is posted beside an append which drains others is there when Post has returned,
+// and when the append has.
 func postBesideADrain(t *trial, s checkpoint.Store) {
 	l, head := begun(t, s, "run")
 	for round := range 30 {
@@ -100,7 +102,8 @@ func postBesideADrain(t *trial, s checkpoint.Store) {
 	}
 }
 
-// A watcher that looks at the messages whenever it is told sees every one, also if it is told while others are posted.
+// A watcher that looks at the messages whenever it is told sees every one, also if it is told while
+// others are posted.
 func watchersMissNoMessage(t *trial, s checkpoint.Store) {
 	w, ok := s.(checkpoint.Watcher)
 	if !ok {

@@ -11,8 +11,8 @@ import (
 // A mebibyte of noise is more than a store keeps in one piece, whether it compresses or not.
 const mebibyte = 1 << 20
 
-// noise returns text that hardly compresses, of so many bytes, at most mostLarge, scaled to what the
-// store is said to hold. It needs no escapes in JSON, and is always the same.
+// noise returns text that hardly compresses, of so many bytes, at most mostLarge, scaled to what
+// the store is said to hold. It needs no escapes in JSON, and is always the same.
 func (t *trial) noise(n int) string {
 	n = t.size(n)
 	return strings.Repeat(allNoise(), 1+(n-1)/mostLarge)[:n] // which copies none of it up to mostLarge

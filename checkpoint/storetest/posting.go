@@ -47,8 +47,9 @@ func isOfNow(t *trial, s checkpoint.Store, run string) {
 	}
 }
 
-// A message is behind every one of its run that nobody has drained, also where that came from a host whose clock was
-// ahead; where none is left of those, and in other runs, messages are of the time that it is.
+// A message is behind every one of its run that nobody has drained, also where that came from a
+// host whose clock was ahead; where none is left of those, and in other runs, messages are of the
+// time that it is.
 func postIsBehindRestoredOnes(t *trial, s checkpoint.Store) {
 	restoredAhead(t, s, "run")
 	rested(t, s, "other")
@@ -73,8 +74,8 @@ func postIsBehindRestoredOnes(t *trial, s checkpoint.Store) {
 	behind(t, s, "run", "m2", "m1", "a")
 }
 
-// A message is behind every one that was posted before the store was opened again and that nobody has drained, though
-// the clock was set back meanwhile.
+// A message is behind every one that was posted before the store was opened again and that nobody
+// has drained, though the clock was set back meanwhile.
 func postIsBehindThoseOfBefore(t *trial, s checkpoint.Store) {
 	restoredAhead(t, s, "run")
 	last := "m1"
@@ -86,8 +87,8 @@ func postIsBehindThoseOfBefore(t *trial, s checkpoint.Store) {
 	}
 }
 
-// An entry that names a message with an id that none can have, however long, drains nothing: it is kept as it is, and
-// appends to other runs beside it are made.
+// An entry that names a message with an id that none can have, however long, drains nothing: it is
+// kept as it is, and appends to other runs beside it are made.
 func noMessageHasABadID(t *trial, s checkpoint.Store) {
 	l, head := begun(t, s, "run")
 	post(t, s, "run", checkpoint.Post{ID: "post", Kind: "answer"})
@@ -119,8 +120,8 @@ func noMessageHasABadID(t *trial, s checkpoint.Store) {
 	}
 }
 
-// Messages come in the order of the bytes of their ids, whatever a language makes of them: an export has them in that order, and
-// is refused in another.
+// Messages come in the order of the bytes of their ids, whatever a language makes of them: an
+// export has them in that order, and is refused in another.
 func postsAreInByteOrder(t *trial, s checkpoint.Store) {
 	rested(t, s, "run")
 	want := []string{"10", "9", "B", "a", "a c", "a-c", "aB", "ab", "z", "ä"}
@@ -141,9 +142,10 @@ func claims(id string) checkpoint.Entry {
 	return checkpoint.Entry{Kind: checkpoint.Answered, ID: "interrupt", Post: id, Data: encode("claimed"), Claims: true}
 }
 
-// An entry claims the id of a message that nobody has posted. While one waits under it the append is refused, whatever
-// the message says, and changes nothing; drained it waits no more. The lease comes before that, and an id that no message can have is
-// free, as all are for the first entry of a run.
+// An entry claims the id of a message that nobody has posted. While one waits under it the append
+// is refused, whatever the message says, and changes nothing; drained it waits no more. The lease
+// comes before that, and an id that no message can have is free, as all are for the first entry of
+// a run.
 func claimNeedsThatNobodyHasPosted(t *trial, s checkpoint.Store) {
 	l, head := begun(t, s, "run")
 	same := claims("b")
@@ -184,8 +186,8 @@ func claimNeedsThatNobodyHasPosted(t *trial, s checkpoint.Store) {
 	add(t, s, owned(t, s, "other"), checkpoint.Head{}, checkpoint.Entry{Kind: checkpoint.Noted, Post: "a", Claims: true})
 }
 
-// Of an Append that claims an id and a Post of it that come at once, whoever has posted sees the entry as soon as Post has returned,
-// or the Append is refused.
+// Of an Append that claims an id and a Post of it that come at once, whoever has posted sees the
+// entry as soon as Post has returned, or the Append is refused.
 func claimBesideAPost(t *trial, s checkpoint.Store) {
 	l, head := begun(t, s, "run")
 	for i := range 50 {

@@ -115,8 +115,8 @@ func shelfHasToBeNamed(t *trial, s checkpoint.Store) {
 	wantVerified(t, s)
 }
 
-// What an Archiver hands out of a fork with a shelf is restored with its base and its shelf; without
-// the one or the other it is refused.
+// What an Archiver hands out of a fork with a shelf is restored with its base and its shelf;
+// without the one or the other it is refused.
 func restoreOfShelved(t *trial, s checkpoint.Store) {
 	a := archiver(t, s)
 	base, shelf := t.large(1), small(2)

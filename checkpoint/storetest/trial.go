@@ -34,9 +34,9 @@ type trial struct {
 	over  atomic.Bool // the test has ended; what of the trial hangs says no more
 }
 
-// try checks the rule in a new store, and says what the rule is if it is broken. A panic is a failure
-// of this case alone, and so is a call that does not return: it is abandoned. try needs nothing of tb
-// that only the testing package could give: a recorder will do.
+// try checks the rule in a new store, and says what the rule is if it is broken. A panic is a
+// failure of this case alone, and so is a call that does not return: it is abandoned. try needs
+// nothing of tb that only the testing package could give: a recorder will do.
 func (r rule) try(tb testing.TB, f Factory) {
 	ctx, cancel := context.WithCancel(tb.Context())
 	defer cancel()
@@ -84,8 +84,8 @@ func (t *trial) guard(f func()) {
 // beside runs f in a goroutine that all waits for.
 func (t *trial) beside(all *sync.WaitGroup, f func()) { all.Go(func() { t.guard(f) }) }
 
-// Context is for the next call of the store. It ends with the case, and a case that was abandoned ends
-// when it asks for another.
+// Context is for the next call of the store. It ends with the case, and a case that was abandoned
+// ends when it asks for another.
 func (t *trial) Context() context.Context {
 	if t.over.Load() {
 		runtime.Goexit()

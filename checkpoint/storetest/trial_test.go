@@ -34,8 +34,9 @@ func oddly(stat func(ctx context.Context, end <-chan struct{})) Factory {
 	return f
 }
 
-// A store that panics, ends its goroutine, or does not return, with its context or not at all, fails
-// the case, which says where that was and what the rule is, also in a goroutine beside the case's own.
+// A store that panics, ends its goroutine, or does not return, with its context or not at all,
+// fails the case, which says where that was and what the rule is, also in a goroutine beside the
+// case's own.
 func TestPanicsAndHangsFailTheirCase(t *testing.T) {
 	for name, c := range map[string]struct {
 		stat func(ctx context.Context, end <-chan struct{})

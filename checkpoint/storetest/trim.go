@@ -48,8 +48,8 @@ func trim(t *trial, s checkpoint.Store, run string, first uint64, base []byte) c
 	return head
 }
 
-// A run that is trimmed, wherever that is, begins at the entry it was trimmed to: what lies before is
-// ErrTrimmed, what lies behind is as it was, and all that was known of the run still is.
+// A run that is trimmed, wherever that is, begins at the entry it was trimmed to: what lies before
+// is ErrTrimmed, what lies behind is as it was, and all that was known of the run still is.
 func trimDropsThePast(t *trial, s checkpoint.Store) {
 	long(t, s, "whole")
 	for first := uint64(2); first <= 21; first++ {
@@ -229,7 +229,8 @@ func trimAgainAndAgain(t *trial, s checkpoint.Store) {
 	wantVerified(t, s)
 }
 
-// A Trim leaves the messages that it does not drain, and keeps all checkpoints that it pins, each with its machine.
+// A Trim leaves the messages that it does not drain, and keeps all checkpoints that it pins, each
+// with its machine.
 func trimKeepsPinsAndMessages(t *trial, s checkpoint.Store) {
 	head := long(t, s, "run")
 	post(t, s, "run", checkpoint.Post{ID: "post", Kind: "turn"})
@@ -259,8 +260,8 @@ func trimKeepsPinsAndMessages(t *trial, s checkpoint.Store) {
 	wantVerified(t, s)
 }
 
-// Of many who trim a run at one head under one lease one succeeds, and the others get ErrConflict and change nothing,
-// wherever each would have the log begin.
+// Of many who trim a run at one head under one lease one succeeds, and the others get ErrConflict
+// and change nothing, wherever each would have the log begin.
 func oneOfManyTrimsWins(t *trial, s checkpoint.Store) {
 	firsts := []uint64{3, 9, 15, 20}
 	for round := range 10 {
@@ -298,7 +299,8 @@ func oneOfManyTrimsWins(t *trial, s checkpoint.Store) {
 	wantVerified(t, s)
 }
 
-// A loop over Read that has begun reads on while the run is trimmed, also where it has thousands of entries to go.
+// A loop over Read that has begun reads on while the run is trimmed, also where it has thousands of
+// entries to go.
 func readGoesOnWhileTrimmed(t *trial, s checkpoint.Store) {
 	const appends, each = 150, 20
 	l, head := begun(t, s, "run")

@@ -142,7 +142,8 @@ func (s visit) claim(ctx context.Context, call dag.EffectCall) (k *kept, output 
 	return k, nil, nil
 }
 
-// settled reports whether the script says that the effect happened before, or that nobody knows: then it does not begin.
+// settled reports whether the script says that the effect happened before, or that nobody knows:
+// then it does not begin.
 func (s visit) settled(call dag.EffectCall) bool {
 	scripted, ok := s.v.Script[call.Key]
 	failure, fails := scripted.(error)

@@ -46,7 +46,8 @@ func TestEffectForReal(t *testing.T) {
 	}
 }
 
-// What was kept is refused to who wants a type that it does not fit, under the same key and input, as in a run.
+// What was kept is refused to who wants a type that it does not fit, under the same key and input,
+// as in a run.
 func TestEffectOfAnotherType(t *testing.T) {
 	type reply struct {
 		Text string
@@ -65,7 +66,8 @@ func TestEffectOfAnotherType(t *testing.T) {
 	}
 }
 
-// Under a context that is done nothing begins, as in a run: what happened before is told, and all else is the context's error.
+// Under a context that is done nothing begins, as in a run: what happened before is told, and all
+// else is the context's error.
 func TestNoEffectBeginsUnderADoneContext(t *testing.T) {
 	for _, test := range []struct {
 		script  any // nil is none
@@ -227,7 +229,8 @@ func TestDoubted(t *testing.T) {
 	}
 }
 
-// Of two effects in doubt the one that lets the visit fail decides, as in a run, whichever was met first.
+// Of two effects in doubt the one that lets the visit fail decides, as in a run, whichever was met
+// first.
 func TestDoubtedByTwo(t *testing.T) {
 	for _, doubts := range [][2]dag.Doubt{{dag.DoubtAsks, dag.DoubtFails}, {dag.DoubtFails, dag.DoubtAsks}} {
 		v := &dagtest.Visit{Script: map[string]any{dag.DoubtAsks.String(): dag.ErrInDoubt, dag.DoubtFails.String(): dag.ErrInDoubt}}
@@ -247,7 +250,8 @@ func TestDoubtedByTwo(t *testing.T) {
 	}
 }
 
-// The node may survive that the function panics: what is declared for the doubt comes of the visit all the same.
+// The node may survive that the function panics: what is declared for the doubt comes of the visit
+// all the same.
 func TestDoubtedByAPanic(t *testing.T) {
 	for _, test := range []struct {
 		options []dag.EffectOption

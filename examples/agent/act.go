@@ -75,8 +75,8 @@ func person(ctx context.Context, key string) string {
 	return "person"
 }
 
-// Act makes a call. What the tool says is a fact; a refusal of the tool, or of a person, is what the
-// model reads of in its place.
+// Act makes a call. What the tool says is a fact; a refusal of the tool, or of a person, is what
+// the model reads of in its place.
 func (a *Agent) Act(ctx context.Context, m *Mind, id string) error {
 	s, _ := m.Steps.Get(id)
 	t := a.tool(s.Tool.Tool)
@@ -107,8 +107,8 @@ type result struct {
 	Refusal string `json:"refusal,omitempty"`
 }
 
-// use uses a tool once, when a person has approved it if one has to. All tools here are replayable: those that read change nothing, and the
-// notebook knows the key.
+// use uses a tool once, when a person has approved it if one has to. All tools here are replayable:
+// those that read change nothing, and the notebook knows the key.
 func (a *Agent) use(ctx context.Context, t *Tool, inputs map[string]string) (result, error) {
 	options := []dag.EffectOption{dag.Replayable, dag.Operation(t.Name)}
 	if t.Access.Declared() {

@@ -111,7 +111,8 @@ func TestCommand(t *testing.T) {
 	}
 }
 
-// A rejection is told, with its reason if there is one, and what is printed can be given to a shell.
+// A rejection is told, with its reason if there is one, and what is printed can be given to a
+// shell.
 func TestCommandRejected(t *testing.T) {
 	t.Parallel()
 	for answer, says := range map[string]string{
@@ -175,7 +176,8 @@ func TestTheNewestRunThatCanBeRead(t *testing.T) {
 	}
 }
 
-// A run has one task and one audience: a command for another is refused, and the run stays as it is.
+// A run has one task and one audience: a command for another is refused, and the run stays as it
+// is.
 func TestARunHasOneTask(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, "")

@@ -8,8 +8,8 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// resumeCommand is the command that goes on with the run and answers the first of what it asks, ready
-// for a shell.
+// resumeCommand is the command that goes on with the run and answers the first of what it asks,
+// ready for a shell.
 func (s *session) resumeCommand(asks []dispatcher.Interrupt) string {
 	words := []string{program()}
 	add := func(flag, value string) { words = append(words, flag, shellQuoted(value)) }

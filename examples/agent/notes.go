@@ -46,8 +46,8 @@ func (n *Notebook) tool() Tool {
 const longestName = 200 // bytes: most systems take 255, and what is written has a longer name at first
 
 // write adds a note to a file of the directory. The file is replaced as a whole: after a crash it
-// has all of the note or nothing. A name that no file of notes can have is refused, so that the model
-// chooses another.
+// has all of the note or nothing. A name that no file of notes can have is refused, so that the
+// model chooses another.
 func (n *Notebook) write(file string, add note) (string, error) {
 	if len(file) > longestName || strings.ContainsAny(file, `/\`) || strings.HasPrefix(file, ".") ||
 		strings.ContainsFunc(file, unicode.IsControl) {
@@ -90,7 +90,8 @@ func (n *Notebook) write(file string, add note) (string, error) {
 	return "noted in " + file, nil
 }
 
-// replace makes text what a file has, at once, and durably: the log says behind it that the note was taken.
+// replace makes text what a file has, at once, and durably: the log says behind it that the note
+// was taken.
 func replace(root *os.Root, file string, text []byte) error {
 	next := "." + file + ".new"
 	f, err := root.OpenFile(next, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)

@@ -139,8 +139,8 @@ func (s *session) work(ctx context.Context) (*dispatcher.Result[Mind], error) {
 	return s.dispatcher.Resume(ctx, s.run, options...)
 }
 
-// choose finds the run that is meant. Runs that can't be read are passed by, and told; if there are no
-// others, or an answer is given, that is the error.
+// choose finds the run that is meant. Runs that can't be read are passed by, and told; if there are
+// no others, or an answer is given, that is the error.
 func (s *session) choose(ctx context.Context) error {
 	if s.run != "" {
 		return nil

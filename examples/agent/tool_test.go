@@ -83,8 +83,8 @@ func TestALongNoteIsKeptOnce(t *testing.T) {
 	}
 }
 
-// What can't be a file of notes is refused, and the model is told: any other error would fail the run,
-// again each time that it goes on.
+// What can't be a file of notes is refused, and the model is told: any other error would fail the
+// run, again each time that it goes on.
 func TestNamesThatAreRefused(t *testing.T) {
 	book := &Notebook{dir: t.TempDir()}
 	if err := os.Mkdir(filepath.Join(book.dir, "shelf"), 0o700); err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/pawlgo/pawl/examples/agent/script"
 )
 
-// whatIf forks the run of a world and lets the fork go on. It returns what the fork came to, and the
-// prompts that it took.
+// whatIf forks the run of a world and lets the fork go on. It returns what the fork came to, and
+// the prompts that it took.
 func (w *world) whatIf(t *testing.T, at string, o dispatcher.ForkOptions[Mind], heard *[]script.Prompt) (*Mind, []script.Prompt) {
 	t.Helper()
 	before := len(*heard)
@@ -72,8 +72,8 @@ func TestAWhatIfForkAsksNothingBeforeItsConsequence(t *testing.T) {
 	}
 }
 
-// A note that the run has written, its fork takes from the log: nobody is asked to approve it again,
-// and it is not written again.
+// A note that the run has written, its fork takes from the log: nobody is asked to approve it
+// again, and it is not written again.
 func TestAWhatIfForkWritesNothing(t *testing.T) {
 	var heard []script.Prompt
 	w := newWorld(t, func(p script.Prompt) script.Line {

@@ -52,7 +52,8 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// A house is the service as a program, which is killed and started again, and who gets its follow-ups.
+// A house is the service as a program, which is killed and started again, and who gets its
+// follow-ups.
 type house struct {
 	t    *testing.T
 	dir  string
@@ -130,8 +131,8 @@ func (h *house) again() {
 	h.start()
 }
 
-// send makes a request, of the method POST if it has a body, and returns the body and the status of what
-// is answered.
+// send makes a request, of the method POST if it has a body, and returns the body and the status of
+// what is answered.
 func (h *house) send(path, body string, header http.Header) (answer string, status int) {
 	h.t.Helper()
 	method := http.MethodGet
@@ -229,8 +230,9 @@ func approval(id, order string, d continuation.Decision, who string, authority d
 	}
 }
 
-// A small refund is paid at once; a large one waits for a person, and is paid once, when it was held
-// for a while. The service is killed before and after each step, and the follow-up is refused twice.
+// A small refund is paid at once; a large one waits for a person, and is paid once, when it was
+// held for a while. The service is killed before and after each step, and the follow-up is refused
+// twice.
 func TestApproved(t *testing.T) {
 	h := newHouse(t, "-hold", "100ms")
 	h.mu.Lock()
@@ -407,8 +409,8 @@ func TestStopped(t *testing.T) {
 	}
 }
 
-// A refund that was on its way when the service ended, before it waited for anything, is gone on with
-// when the service is there again: nobody has to ask twice.
+// A refund that was on its way when the service ended, before it waited for anything, is gone on
+// with when the service is there again: nobody has to ask twice.
 func TestRecovered(t *testing.T) {
 	h := newHouse(t)
 	h.kill()

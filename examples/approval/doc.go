@@ -1,5 +1,5 @@
-// Approval is a service that pays refunds. A large one waits for a manager, for days if need be; the
-// service may be stopped and started as often as you like meanwhile.
+// Approval is a service that pays refunds. A large one waits for a manager, for days if need be;
+// the service may be stopped and started as often as you like meanwhile.
 //
 //	go run ./examples/approval -secret correct-horse-battery -follow-up http://localhost:9000/refunds
 //
@@ -16,17 +16,17 @@
 //	sum=$(printf '%s.%s' "$now" "$body" | openssl dgst -sha256 -hmac correct-horse-battery | sed 's/.* //')
 //	curl -H "Pawl-Timestamp: $now" -H "Pawl-Signature: sha256=$sum" -d "$body" http://localhost:8080/triggers
 //
-// Its id makes it one: whoever doesn't know whether it came sends it again. A denial has the decision
-// "denied", and may have a "reason". What was approved is called off by the kind "user_reply" for the key
-// "call-off A-17", whose "payload" is a text in JSON that says why.
+// Its id makes it one: whoever doesn't know whether it came sends it again. A denial has the
+// decision "denied", and may have a "reason". What was approved is called off by the kind
+// "user_reply" for the key "call-off A-17", whose "payload" is a text in JSON that says why.
 //
 // # What happens to a refund
 //
 // Up to 100.00 nobody is asked. Above that a person approves or denies within three days; if nobody
-// does, whoever is on duty may, for a day more, programs included; then it is denied. What was approved
-// is held for a day, in which it can be called off, and is paid then. When it is over, the follow-up
-// is posted to the URL of -follow-up, again and again until somebody takes it, a thousand times at
-// most, with the same Idempotency-Key.
+// does, whoever is on duty may, for a day more, programs included; then it is denied. What was
+// approved is held for a day, in which it can be called off, and is paid then. When it is over, the
+// follow-up is posted to the URL of -follow-up, again and again until somebody takes it, a thousand
+// times at most, with the same Idempotency-Key.
 //
 // # Flags
 //
@@ -41,11 +41,11 @@
 //	-duty D          how long anybody may take after that; by default 24h
 //	-hold D          how long what was approved can be called off; by default 24h
 //
-// The exit status is 0 after a signal or -help, and 1 if a flag is wrong or the service could not begin or
-// go on. A second signal kills it, which does no harm.
+// The exit status is 0 after a signal or -help, and 1 if a flag is wrong or the service could not
+// begin or go on. A second signal kills it, which does no harm.
 //
 // # Where the waits are
 //
-// The waits are those of package continuation. They live in the logs of the runs: this program keeps
-// nothing of them, and has no other store.
+// The waits are those of package continuation. They live in the logs of the runs: this program
+// keeps nothing of them, and has no other store.
 package main

@@ -128,7 +128,8 @@ func (c *config) serve(ctx context.Context, stderr io.Writer) (err error) {
 	return nil
 }
 
-// inTime gives a client 30 seconds to say what it wants. A ReadTimeout of the server would end what is done for it by then, too.
+// inTime gives a client 30 seconds to say what it wants. A ReadTimeout of the server would end what
+// is done for it by then, too.
 func inTime(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		c := http.NewResponseController(w)

@@ -23,8 +23,8 @@ type service struct {
 	mux *http.ServeMux
 }
 
-// newService makes the service over a store. Refunds that are asked for go on until ctx ends, not until
-// whoever asks hangs up.
+// newService makes the service over a store. Refunds that are asked for go on until ctx ends, not
+// until whoever asks hangs up.
 func newService(ctx context.Context, store checkpoint.Store, c *config) (*service, error) {
 	graph, err := flow(c.waits, treasury{c.books()})
 	if err != nil {
@@ -62,8 +62,8 @@ type request struct {
 
 var orders = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
 
-// ask begins a run, once for each order, that ends with ctx. It answers when the refund rests or is paid:
-// what a small one takes is a moment, and a large one comes to wait as fast.
+// ask begins a run, once for each order, that ends with ctx. It answers when the refund rests or is
+// paid: what a small one takes is a moment, and a large one comes to wait as fast.
 func (s *service) ask(ctx context.Context, w http.ResponseWriter, r *http.Request) {
 	var q request
 	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, 16<<10))
@@ -89,8 +89,8 @@ func (s *service) ask(ctx context.Context, w http.ResponseWriter, r *http.Reques
 	s.status(w, r, q.Order)
 }
 
-// recover goes on with refunds that were on their way, and waited for nothing, when the last process
-// ended. One that can't be gone on with keeps no other from it.
+// recover goes on with refunds that were on their way, and waited for nothing, when the last
+// process ended. One that can't be gone on with keeps no other from it.
 func (s *service) recover(ctx context.Context) error {
 	f := checkpoint.Filter{Graph: s.d.Graph(), Status: []checkpoint.Status{
 		checkpoint.StatusPending, checkpoint.StatusRunning, checkpoint.StatusCancelled,

@@ -14,8 +14,8 @@ import (
 	"github.com/pawlgo/pawl/dag"
 )
 
-// A treasury pays, into a file: a line for each payment. It stands for a service that knows a payment
-// by its idempotency key.
+// A treasury pays, into a file: a line for each payment. It stands for a service that knows a
+// payment by its idempotency key.
 type treasury struct{ file string }
 
 // A payment is a line of the file.

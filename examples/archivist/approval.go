@@ -27,8 +27,9 @@ type Verdict struct {
 // approval begins the keys of questions that a Verdict answers.
 const approval = "approval"
 
-// approvedBy asks a person whether an answer may go out, if one has to be asked. A verdict that means
-// nothing is asked for again. One that a person has given counts, whatever the settings say by then.
+// approvedBy asks a person whether an answer may go out, if one has to be asked. A verdict that
+// means nothing is asked for again. One that a person has given counts, whatever the settings say
+// by then.
 func approvedBy(ctx context.Context, q *Inquiry, answer string) (string, error) {
 	settings, err := settingsOf(ctx)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/pawlgo/pawl/examples/archivist/catalogue"
 )
 
-// The node that answers, alone: it asks a person if the settings say so, about the answer
-// that would go out, and lets nothing out before. What a person has said counts whatever the settings
+// The node that answers, alone: it asks a person if the settings say so, about the answer that
+// would go out, and lets nothing out before. What a person has said counts whatever the settings
 // say by then.
 func TestRespondAsksForApproval(t *testing.T) {
 	t.Parallel()

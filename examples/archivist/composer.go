@@ -51,8 +51,8 @@ func (lib *Library) ComposeByRule(ctx context.Context, q *Inquiry) error {
 }
 
 // Validate approves a draft in which every book is on the shortlist, once, and every word about it
-// is the catalogue's; and in whose lead nobody and nothing is named that neither it nor the question
-// names. It trusts no composer: what it checks could be invented.
+// is the catalogue's; and in whose lead nobody and nothing is named that neither it nor the
+// question names. It trusts no composer: what it checks could be invented.
 func Validate(_ context.Context, q *Inquiry) error {
 	d, short := q.Draft.Get(), q.Shortlist.Slice()
 	cause := refusal(d, short)

@@ -76,8 +76,8 @@ func (s *session) begin() (*dispatcher.Result[Inquiry], error) {
 	return last.Result, err
 }
 
-// trySettings refuses settings that the dispatcher refuses before a run is answered or forked: they are
-// tried on a run that does not exist.
+// trySettings refuses settings that the dispatcher refuses before a run is answered or forked: they
+// are tried on a run that does not exist.
 func (s *session) trySettings() error {
 	options, err := s.settings(nil)
 	if err != nil || options == nil {
@@ -151,7 +151,8 @@ func (s *session) goOnAgain(res *dispatcher.Result[Inquiry], options []dispatche
 	return s.dispatcher.Resume(ctx, s.run, options...)
 }
 
-// listen shows what the model writes, as it writes it, until the function that it returns is called.
+// listen shows what the model writes, as it writes it, until the function that it returns is
+// called.
 func (s *session) listen(ctx context.Context, since uint64) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
@@ -187,9 +188,9 @@ func (s *session) give(i dispatcher.Interrupt, said string) error {
 	return s.dispatcher.Answer(context.Background(), s.run, i.ID, value)
 }
 
-// newest returns the id of the newest run of any of these statuses, or of all; "" if there is none. Runs
-// that can't be read are passed by, and told; if there are no others, or an answer is given, that is the
-// error.
+// newest returns the id of the newest run of any of these statuses, or of all; "" if there is none.
+// Runs that can't be read are passed by, and told; if there are no others, or an answer is given,
+// that is the error.
 func (s *session) newest(status ...checkpoint.Status) (string, error) {
 	var passed error
 	f := checkpoint.Filter{Status: status, Graph: s.dispatcher.Graph(), Limit: 1}

@@ -17,10 +17,11 @@
 // # Reading it
 //
 // state.go is what one question knows and graph.go in which order it learns it. Each node is a
-// function of a context and an *Inquiry, or of the *Quest that a search for books is, in the file of
-// its subject: recall.go, intent.go, plan.go, scouts.go, rank.go, composer.go, answer.go; prompts.go
-// is what a language model is asked. session.go runs the graph over a store in a directory,
-// conversation.go is what a command does with a run, and the files beside them are the command line.
+// function of a context and an *Inquiry, or of the *Quest that a search for books is, in the file
+// of its subject: recall.go, intent.go, plan.go, scouts.go, rank.go, composer.go, answer.go;
+// prompts.go is what a language model is asked. session.go runs the graph over a store in a
+// directory, conversation.go is what a command does with a run, and the files beside them are the
+// command line.
 //
 // The nouns of pawl that nodes and graph need: [dag.Graph], [dag.Edge], [dag.Policy] and
 // [dag.Failure]; [state.Value], [state.List] and [state.Sum]. Those that running them needs:

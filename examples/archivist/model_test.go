@@ -70,8 +70,8 @@ func fails(status int) reply {
 	}
 }
 
-// silent is a model that says nothing until it is given up. It is asked directly: over HTTP it could
-// be given up before the parrot has heard anything.
+// silent is a model that says nothing until it is given up. It is asked directly: over HTTP it
+// could be given up before the parrot has heard anything.
 func (p *parrot) silent(ctx context.Context, _, task, material string, _ func(string)) (string, error) {
 	p.hear(task, material)
 	<-ctx.Done()

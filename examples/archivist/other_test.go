@@ -9,7 +9,8 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// openAsOther leaves a run of another graph of the same name in the store: one of its nodes has run.
+// openAsOther leaves a run of another graph of the same name in the store: one of its nodes has
+// run.
 func openAsOther(t *testing.T, dir, run string) {
 	t.Helper()
 	b := dag.New[Inquiry]("archivist")

@@ -50,8 +50,8 @@ func (s *session) branch() error {
 	return nil
 }
 
-// beforeItsQuestion refuses a checkpoint behind which nobody reads the question any more: a fork would
-// carry another one and answer the first.
+// beforeItsQuestion refuses a checkpoint behind which nobody reads the question any more: a fork
+// would carry another one and answer the first.
 func (s *session) beforeItsQuestion() error {
 	then, err := s.dispatcher.At(context.Background(), s.run, s.fork)
 	switch nested := errors.Is(err, dispatcher.ErrNested); {

@@ -73,8 +73,8 @@ func understand(text string, object any) error {
 	return nil
 }
 
-// modelIntent has the model tell what a question wants. Nobody can talk it out of the hard gate: what is
-// harmful by its words is.
+// modelIntent has the model tell what a question wants. Nobody can talk it out of the hard gate:
+// what is harmful by its words is.
 func (lib *Library) modelIntent(ctx context.Context, q *Inquiry) (Intent, string, error) {
 	if harmful.MatchString(q.Query.Get()) {
 		return Unsafe, "", nil

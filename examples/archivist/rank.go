@@ -79,8 +79,8 @@ func likened(s *Quest, c Candidate) bool {
 }
 
 // calledFor parts the candidates that a question calls for by name from the rest. An author's are
-// in the order of their years. A book of the very title comes before one whose title differs in words
-// that don't count.
+// in the order of their years. A book of the very title comes before one whose title differs in
+// words that don't count.
 func calledFor(w Wish, list []Candidate) (called, rest []Candidate) {
 	for _, c := range list {
 		switch {

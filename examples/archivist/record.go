@@ -15,8 +15,8 @@ import (
 // keeper is who makes records.
 var keeper = record.Author{Type: dag.System, ID: "archivist"}
 
-// tellRecord is -record: the record of the run as it stands becomes a version in a ledger, in the same
-// store, and is printed if the whole chain of versions is what was written.
+// tellRecord is -record: the record of the run as it stands becomes a version in a ledger, in the
+// same store, and is printed if the whole chain of versions is what was written.
 func (s *session) tellRecord(stdout io.Writer) error {
 	if err := s.choose(); err != nil {
 		return err

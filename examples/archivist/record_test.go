@@ -7,8 +7,8 @@ import (
 	"github.com/pawlgo/pawl/record"
 )
 
-// -record prints what the run decided, asked and ended with, as a record that anybody can verify. Of a
-// run that has gone on since it is another version, which names the one before; else the same.
+// -record prints what the run decided, asked and ended with, as a record that anybody can verify.
+// Of a run that has gone on since it is another version, which names the one before; else the same.
 func TestRecord(t *testing.T) {
 	store := filepath.Join(t.TempDir(), "store")
 	print := func() *record.Record {

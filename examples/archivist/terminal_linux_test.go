@@ -73,8 +73,8 @@ func TestLiveProgressOnATerminal(t *testing.T) {
 	}
 }
 
-// What happens behind the close of what is shown, as an answer that a person gives then, is not shown and
-// hurts nobody.
+// What happens behind the close of what is shown, as an answer that a person gives then, is not
+// shown and hurts nobody.
 func TestNothingIsShownBehindAClose(t *testing.T) {
 	_, far := terminal(t)
 	defer far.Close()
@@ -85,8 +85,9 @@ func TestNothingIsShownBehindAClose(t *testing.T) {
 	p.observe(dispatcher.Event{Kind: dispatcher.RunStarted})
 }
 
-// talk runs the program with its input and standard error on a terminal, where a person types a line
-// whenever what is shown ends in the prompt before it. It returns what was shown, and the outcome.
+// talk runs the program with its input and standard error on a terminal, where a person types a
+// line whenever what is shown ends in the prompt before it. It returns what was shown, and the
+// outcome.
 func talk(t *testing.T, typed [][2]string, args ...string) (string, outcome) {
 	t.Helper()
 	near, far := terminal(t)

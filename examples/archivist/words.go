@@ -70,8 +70,8 @@ func offTopic(question string) bool {
 	return sum.MatchString(question) || talk || has(errands) && requests[words[0]]
 }
 
-// subject returns the group that the first of the patterns that matches has found, without the signs
-// and words that are not part of a name.
+// subject returns the group that the first of the patterns that matches has found, without the
+// signs and words that are not part of a name.
 func subject(question string, patterns ...*regexp.Regexp) string {
 	for _, p := range patterns {
 		if m := p.FindStringSubmatch(question); m != nil {

@@ -51,9 +51,9 @@ var crashed = []struct {
 	{name: "refund in silence", cents: large, fault: bank.Fault{Operation: bank.Refund, Kind: bank.LoseReply, Times: 3}},
 }
 
-// A payment whose process dies at any write to its store comes to its end: what takes a key was asked
-// for again under the same one only, a transfer was made once or was in doubt and said so, and the
-// money is where it belongs.
+// A payment whose process dies at any write to its store comes to its end: what takes a key was
+// asked for again under the same one only, a transfer was made once or was in doubt and said so,
+// and the money is where it belongs.
 func TestPaymentsCrashAtEveryAppend(t *testing.T) {
 	t.Parallel()
 	for _, c := range crashed {
@@ -84,8 +84,8 @@ func TestPaymentsCrashAtEveryAppend(t *testing.T) {
 	}
 }
 
-// A payment whose every process dies comes to its end too. Their lives differ, or they would all die
-// in the same transfer.
+// A payment whose every process dies comes to its end too. Their lives differ, or they would all
+// die in the same transfer.
 func TestPaymentsCrashAgainAndAgain(t *testing.T) {
 	t.Parallel()
 	for _, c := range crashed {
@@ -279,8 +279,8 @@ func (p *clerk) decide(ctx context.Context, d *dispatcher.Dispatcher[Payment], i
 	return d.Resolve(ctx, p.order.Number, i.Path, i.Key, found, by)
 }
 
-// unanswered returns an error if the log has what a person said about a visit, so that nobody should
-// be asked again. What a process was told and did not keep has to be said once more.
+// unanswered returns an error if the log has what a person said about a visit, so that nobody
+// should be asked again. What a process was told and did not keep has to be said once more.
 func (p *clerk) unanswered(ctx context.Context, path string) error {
 	asked := map[string]bool{} // by the ids of interrupts
 	for e, err := range p.store.Read(ctx, p.order.Number, 0, 0) {

@@ -88,7 +88,8 @@ func (d *Desk) again(ctx context.Context, o bank.Operation, r bank.Request) (ban
 	}, dag.Operation("bank."+string(o)), dag.Writes, dag.Replayable)
 }
 
-// told adds to an error that nothing was done, if the bank says so. Any other error leaves that open.
+// told adds to an error that nothing was done, if the bank says so. Any other error leaves that
+// open.
 func told(err error) error {
 	if errors.Is(err, bank.ErrRefused) || errors.Is(err, bank.ErrUnavailable) {
 		return fmt.Errorf("%w: %w", dag.NotDone, err)

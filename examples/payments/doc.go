@@ -1,37 +1,37 @@
 // The payments program pays somebody by way of a bank that can be told to fail, as a run of a graph
-// that can be killed at any moment: nobody pays twice, and where nobody knows whether a transfer was
-// made, it says so and waits for a person.
+// that can be killed at any moment: nobody pays twice, and where nobody knows whether a transfer
+// was made, it says so and waits for a person.
 //
 //	go run ./examples/payments -serve 127.0.0.1:8470 &
 //	go run ./examples/payments 120.00 ada grace
 //
-// It reserves the money, charges it, transfers it, and tells the customer. Large sums are charged when
-// a person has approved that. Where something fails for good, or is rejected, what was taken is given
-// back, and the customer is told that.
+// It reserves the money, charges it, transfers it, and tells the customer. Large sums are charged
+// when a person has approved that. Where something fails for good, or is rejected, what was taken
+// is given back, and the customer is told that.
 //
 // # Two kinds of effects
 //
 // The bank takes an idempotency key with everything but a transfer. What takes a key is declared
 // [dag.Replayable]: an attempt or a process that does not know what became of it asks again under the
-// key that [dag.Key] gives it, the same in each, and the bank does it once. A transfer has no key, so
-// it is not made again by itself: cut off, it is in doubt. Try it:
+// key that [dag.Key] gives it, the same in each, and the bank does it once. A transfer has no key,
+// so it is not made again by itself: cut off, it is in doubt. Try it:
 //
 //	go run ./examples/payments -fault transfer:lose-reply 120.00 ada grace
 //	go run ./examples/payments -open
 //	go run ./examples/payments -statement
 //	go run ./examples/payments -resolve happened:NUMBER
 //
-// NUMBER is that of the transfer in the statement, such as T-3. -open prints the commands to type, with
-// the -store and the -run of each payment.
+// NUMBER is that of the transfer in the statement, such as T-3. -open prints the commands to type,
+// with the -store and the -run of each payment.
 //
 // What is in doubt has not failed, so it is not refunded: that would be paid twice in another way.
 //
 // # Reading it
 //
-// state.go is what is known of a payment, graph.go in which order it is learned; desk.go
-// and transfer.go are the nodes, and approve.go says what a person has to approve. session.go runs the graph over a store in a directory, opened.go
-// lists what is in doubt, and the files beside them are the command line. Package bank is the other
-// side.
+// state.go is what is known of a payment, graph.go in which order it is learned; desk.go and
+// transfer.go are the nodes, and approve.go says what a person has to approve. session.go runs the
+// graph over a store in a directory, opened.go lists what is in doubt, and the files beside them
+// are the command line. Package bank is the other side.
 //
 // # Flags
 //

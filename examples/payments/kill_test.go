@@ -39,8 +39,8 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // A payment whose process is killed while the bank is at work goes on with the next command. What
-// takes a key is asked for again; a transfer is in doubt, which -open tells, -resume does not change
-// and -resolve decides.
+// takes a key is asked for again; a transfer is in doubt, which -open tells, -resume does not
+// change and -resolve decides.
 func TestPaymentsKilledWhileTheBankIsAtWork(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -21,8 +21,8 @@ import (
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// run is main with its doors as arguments. It returns the exit status. The first signal cancels, the
-// second one kills.
+// run is main with its doors as arguments. It returns the exit status. The first signal cancels,
+// the second one kills.
 func run(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -35,7 +35,8 @@ type inDoubt struct {
 	Advice    []string        `json:"advice"` // commands, and when to give them
 }
 
-// list is -open: nothing runs. Payments that can't be read are its error, when the others are listed.
+// list is -open: nothing runs. Payments that can't be read are its error, when the others are
+// listed.
 func (s *session) list(ctx context.Context, stdout io.Writer) error {
 	runs := []string{s.run}
 	var errs []error
@@ -98,8 +99,8 @@ func (s *session) itemOf(o *dispatcher.Opened) item {
 	return it
 }
 
-// all are the payments that are not completed, newest first. Those of which nothing can be told may be
-// among them: passed says which.
+// all are the payments that are not completed, newest first. Those of which nothing can be told may
+// be among them: passed says which.
 func (s *session) all(ctx context.Context) (ids []string, passed []error, err error) {
 	f := checkpoint.Filter{Status: unfinished, Graph: s.dispatcher.Graph()}
 	for info, err := range checkpoint.Runs(ctx, s.dispatcher.Store(), f) {

@@ -24,8 +24,8 @@ func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-// A bank that is too slow has done what it was asked for, and nobody was told: a charge is asked for
-// again under its key, a transfer is in doubt.
+// A bank that is too slow has done what it was asked for, and nobody was told: a charge is asked
+// for again under its key, a transfer is in doubt.
 func TestPaymentsOverASlowBank(t *testing.T) {
 	t.Parallel()
 	for operation, doubts := range map[bank.Operation]int{bank.Charge: 0, bank.Transfer: 1} {

@@ -44,8 +44,8 @@ func parseFinding(text string) (finding, error) {
 	return finding{}, errors.New("-resolve is happened:NUMBER, with the number of the transfer, or not-happened:REASON")
 }
 
-// resolution is what the finding says of an effect: what its function would have returned, or why it
-// is to be done.
+// resolution is what the finding says of an effect: what its function would have returned, or why
+// it is to be done.
 func (f finding) resolution(e dispatcher.OpenEffect) (dispatcher.Resolution, error) {
 	if f.number == "" {
 		return dispatcher.NotHappened(f.reason), nil

@@ -1,6 +1,7 @@
-// Package byhand reads by hand the JSON that is written most, in a fraction of the time that encoding/json takes and on a tenth of
-// the stack. It reads what is plain: members in the order in which they are written, texts without escapes. Whoever
-// finds that something is not leaves it to encoding/json, which says what is wrong with it if anything is.
+// Package byhand reads by hand the JSON that is written most, in a fraction of the time that
+// encoding/json takes and on a tenth of the stack. It reads what is plain: members in the order in
+// which they are written, texts without escapes. Whoever finds that something is not leaves it to
+// encoding/json, which says what is wrong with it if anything is.
 package byhand
 
 import (

@@ -37,7 +37,8 @@ func TestErrorsAreDocumented(t *testing.T) {
 	}
 }
 
-// publicPackages returns the directories of the packages that a program can import, from the root of the module.
+// publicPackages returns the directories of the packages that a program can import, from the root
+// of the module.
 func publicPackages(t *testing.T) []string {
 	dirs := map[string]bool{}
 	err := filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Every promise of docs/promises.md names tests, and each name is that of one test. Where several directories have it,
-// that of the one that is meant stands before it.
+// Every promise of docs/promises.md names tests, and each name is that of one test. Where several
+// directories have it, that of the one that is meant stands before it.
 func TestPromisesAreTested(t *testing.T) {
 	tests := map[string]int{}
 	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(`)

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// testSources returns the text of every test file of the library, by its path from the root, with slashes.
+// testSources returns the text of every test file of the library, by its path from the root, with
+// slashes.
 func testSources(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}

@@ -40,7 +40,8 @@ func (s *Store) Over(f *memory.Faulty) *Store {
 	return next
 }
 
-// End ends the lease of a run now, by the clock of the store: its owner has slept and does not know it.
+// End ends the lease of a run now, by the clock of the store: its owner has slept and does not know
+// it.
 func (s *Store) End(run string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -74,7 +74,8 @@ func (c *systemCall) mapping() string {
 	return ""
 }
 
-// writtenThrough tells whether the call writes to a file that is opened so that each write is synced.
+// writtenThrough tells whether the call writes to a file that is opened so that each write is
+// synced.
 func (c *systemCall) writtenThrough() bool {
 	switch c.number {
 	case syscall.SYS_WRITE, syscall.SYS_PWRITE64, syscall.SYS_WRITEV, syscall.SYS_PWRITEV:
@@ -165,8 +166,8 @@ func (r *recording) before(c *systemCall) {
 	}
 }
 
-// after takes notice of what a call has synced: a file to which it only wrote, if it was opened so that it does, is one
-// that nobody has mapped.
+// after takes notice of what a call has synced: a file to which it only wrote, if it was opened so
+// that it does, is one that nobody has mapped.
 func (r *recording) after(c *systemCall, err error) {
 	var errs []error
 	switch {
@@ -185,8 +186,8 @@ func (r *recording) after(c *systemCall, err error) {
 	}
 }
 
-// add keeps what is there before a call. Since the call before, only mapped memory may have changed: if more has, a
-// call is missing in boundaries.
+// add keeps what is there before a call. Since the call before, only mapped memory may have
+// changed: if more has, a call is missing in boundaries.
 func (r *recording) add(call, path string) {
 	outline, err1 := r.disk.outline()
 	said, err2 := r.out.Stat()
@@ -205,8 +206,9 @@ func (r *recording) add(call, path string) {
 	r.outline = outline
 }
 
-// check opens what is there in a view of a boundary: the run is where it was acknowledged or further, all of it is as
-// the reference has it, and it goes on to its end, without a visit that is durable.
+// check opens what is there in a view of a boundary: the run is where it was acknowledged or
+// further, all of it is as the reference has it, and it goes on to its end, without a visit that is
+// durable.
 func (r *recording) check(b boundary, files tree) {
 	r.t.Helper()
 	dir, err := os.MkdirTemp(r.t.TempDir(), "")
@@ -232,11 +234,11 @@ func (r *recording) check(b boundary, files tree) {
 	p.heal()
 }
 
-// A run ends before any system call that changes its store's directory or syncs something in it, in opening, at work,
-// when tables are written, in closing, and in opening what was left open. Whether the process is killed there or the
-// power is cut, with or without the names that nobody had synced: the store opens, the run is where it was acknowledged
-// or further, and goes on to its end without a visit that is durable. PAWL_EACH=1 takes each call, PAWL_EACH=2 every
-// second one.
+// A run ends before any system call that changes its store's directory or syncs something in it, in
+// opening, at work, when tables are written, in closing, and in opening what was left open. Whether
+// the process is killed there or the power is cut, with or without the names that nobody had
+// synced: the store opens, the run is where it was acknowledged or further, and goes on to its end
+// without a visit that is durable. PAWL_EACH=1 takes each call, PAWL_EACH=2 every second one.
 func TestEndedBeforeEverySystemCall(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -265,8 +267,8 @@ func TestEndedBeforeEverySystemCall(t *testing.T) {
 	}
 }
 
-// checkSome checks one boundary in so many in all views. What is the same directory, behind the same words, is checked
-// once.
+// checkSome checks one boundary in so many in all views. What is the same directory, behind the
+// same words, is checked once.
 func (r *recording) checkSome(all []boundary, each int) {
 	r.t.Helper()
 	tried, seen := 0, make(map[string]bool)

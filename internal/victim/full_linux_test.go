@@ -62,7 +62,8 @@ func (d *drive) grow() {
 	}
 }
 
-// full holds an end against what a full disk allows: a typed error, and the run as it was acknowledged.
+// full holds an end against what a full disk allows: a typed error, and the run as it was
+// acknowledged.
 func (p *patient) full(e end) {
 	p.t.Helper()
 	other := func(kind string) bool { return kind != "full" }
@@ -74,8 +75,8 @@ func (p *patient) full(e end) {
 	}
 }
 
-// completed holds the end of a process that has said that its run is completed: it has closed the store, or could not, for
-// want of room, and the run is there.
+// completed holds the end of a process that has said that its run is completed: it has closed the
+// store, or could not, for want of room, and the run is there.
 func (p *patient) completed(d *drive, e end) {
 	p.t.Helper()
 	if e.at = p.acked; e.status != 0 || len(e.kinds) > 0 {
@@ -87,9 +88,9 @@ func (p *patient) completed(d *drive, e end) {
 	}
 }
 
-// On a disk of any size that is full at some moment the process lives and says so, the run can be read as it was
-// acknowledged, and is completed when there is room. PAWL_EACH=1 tries each size from 4 to 40 MiB in steps of 64 KiB,
-// PAWL_EACH=2 every second one.
+// On a disk of any size that is full at some moment the process lives and says so, the run can be
+// read as it was acknowledged, and is completed when there is room. PAWL_EACH=1 tries each size
+// from 4 to 40 MiB in steps of 64 KiB, PAWL_EACH=2 every second one.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	sizes := []int{4 << 20, 12 << 20, 16 << 20, 20 << 20, 24 << 20, 27 << 20, 40 << 20}
@@ -142,8 +143,9 @@ func fillDrive(t *testing.T, size int, want []string) string {
 	return how
 }
 
-// Somebody else fills the disk to the last byte while a run is at work: the process lives and says that it is
-// full, closing the store included, and the run goes on from what was acknowledged when there is room.
+// Somebody else fills the disk to the last byte while a run is at work: the process lives and says
+// that it is full, closing the store included, and the run goes on from what was acknowledged when
+// there is room.
 func TestDiskFilledBySomebodyElse(t *testing.T) {
 	t.Parallel()
 	d := newDrive(t, 64<<20)

@@ -84,9 +84,10 @@ func (p *patient) next() string {
 	return "resume"
 }
 
-// ended takes notice of how a command has ended. A process that is killed behind the post of its answer, and
-// before an entry has it, leaves it to the next one: to answer again is refused, and a resume takes it, if that is
-// not killed before. If nothing was posted the resume waits again, and the answer is given next.
+// ended takes notice of how a command has ended. A process that is killed behind the post of its
+// answer, and before an entry has it, leaves it to the next one: to answer again is refused, and a
+// resume takes it, if that is not killed before. If nothing was posted the resume waits again, and
+// the answer is given next.
 func (p *patient) ended(command string, killed bool) {
 	switch {
 	case command == "answer":
@@ -129,8 +130,8 @@ type end struct {
 	attempts []int // of the bodies that began
 }
 
-// watch runs a process to its end, holds what it says against what it may say, and tells heard that it has begun, as
-// line 0, and of each line, and how many of them were errors.
+// watch runs a process to its end, holds what it says against what it may say, and tells heard that
+// it has begun, as line 0, and of each line, and how many of them were errors.
 func (p *patient) watch(cmd *exec.Cmd, heard func(lines, errs int)) end {
 	p.t.Helper()
 	var stderr strings.Builder
@@ -204,8 +205,8 @@ func (p *patient) hear(e *end, words []string) {
 	}
 }
 
-// superstepOf is the superstep of its frame in which a visit of that path has its place, in whatever graph: only bodies
-// of frames have paths of several parts, and those have one superstep.
+// superstepOf is the superstep of its frame in which a visit of that path has its place, in
+// whatever graph: only bodies of frames have paths of several parts, and those have one superstep.
 func superstepOf(path string) int {
 	var n int
 	if _, err := fmt.Sscanf(path, "step-%d", &n); err == nil {
@@ -227,8 +228,8 @@ func (p *patient) same(word string, superstep int, digest string) {
 	}
 }
 
-// examine opens the store in this process, and learns where the run stands. An error is of the store,
-// or says what is wrong with the run.
+// examine opens the store in this process, and learns where the run stands. An error is of the
+// store, or says what is wrong with the run.
 func (p *patient) examine(ctx context.Context) (err error) {
 	v := &victim{call: call{dir: p.dir, run: p.run, graph: p.graph, memtable: memtable}, out: &lines{w: p.t.Output()}}
 	for _, f := range p.flags {
@@ -298,7 +299,8 @@ type moment struct {
 	after time.Duration
 }
 
-// someMoment is in one half of all cases a number of lines and else a time, opening the store included.
+// someMoment is in one half of all cases a number of lines and else a time, opening the store
+// included.
 func someMoment(r *rand.Rand) moment {
 	if r.IntN(2) == 0 {
 		return moment{lines: 1 + r.IntN(80), after: time.Minute}
@@ -306,8 +308,8 @@ func someMoment(r *rand.Rand) moment {
 	return moment{after: time.Duration(r.Int64N(int64(300 * time.Millisecond)))}
 }
 
-// strike runs a process until the moment, when strike is called once, and then to its end. It reports whether the
-// moment came before the end.
+// strike runs a process until the moment, when strike is called once, and then to its end. It
+// reports whether the moment came before the end.
 func (p *patient) strike(cmd *exec.Cmd, m moment, strike func(*exec.Cmd)) (e end, struck bool) {
 	p.t.Helper()
 	now := make(chan struct{}, 1)

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// A process is killed at some moment, again and again, while the store writes its tables: the store opens,
-// what was acknowledged is there, nothing is torn, no visit whose entry is durable begins again, and what
-// comes of each run is what comes of the reference. PAWL_KILLS=1000 kills so often.
+// A process is killed at some moment, again and again, while the store writes its tables: the store
+// opens, what was acknowledged is there, nothing is torn, no visit whose entry is durable begins
+// again, and what comes of each run is what comes of the reference. PAWL_KILLS=1000 kills so often.
 func TestKilledAtRandomMoments(t *testing.T) {
 	t.Parallel()
 	modes := map[string][]string{"synced": nil, "unsynced": {"-unsynced"}, "ahead of the disk": {"-lag", "8"}}
@@ -23,8 +23,8 @@ func TestKilledAtRandomMoments(t *testing.T) {
 	}
 }
 
-// killsOfStore are the kills of one store: enough for many tables, compactions and values collected, and few enough
-// that opening, which checks every table, leaves time for killing.
+// killsOfStore are the kills of one store: enough for many tables, compactions and values
+// collected, and few enough that opening, which checks every table, leaves time for killing.
 const killsOfStore = 100
 
 func killAgainAndAgain(t *testing.T, kills int, flags []string) {
@@ -76,8 +76,9 @@ func killStore(t *testing.T, r *rand.Rand, dir string, kills int, flags []string
 	}
 }
 
-// well reports whether a process that may have been killed had nothing to say against it: it has ended as the run
-// rests, and not in a panic either, of which it says nothing but to standard error.
+// well reports whether a process that may have been killed had nothing to say against it: it has
+// ended as the run rests, and not in a panic either, of which it says nothing but to standard
+// error.
 func (e *end) well(killed bool) bool {
 	if len(e.kinds) > 0 && e.kinds[0] != "interrupted" {
 		return false

@@ -1,5 +1,5 @@
-// Victim is the program that the tests of faults torture: it works on one run in one store, says what
-// it was told to be durable, and may be killed at any moment.
+// Victim is the program that the tests of faults torture: it works on one run in one store, says
+// what it was told to be durable, and may be killed at any moment.
 //
 //	go run ./internal/victim start -store badger:DIR -run ID -graph line50 -seed 7
 //
@@ -32,7 +32,8 @@
 //
 // Seed is the flag, Steps counts visits. Every visit adds its mark to Trail: the first 16 digits of
 // the hex SHA-256 of "seed path". Those that have nobody beside them set Chain, which is "" before
-// the first of them, to the hex SHA-256 of "chain path". What goes into Pages is said at page and leaf.
+// the first of them, to the hex SHA-256 of "chain path". What goes into Pages is said at page and
+// leaf.
 package main
 
 import (

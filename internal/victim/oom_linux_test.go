@@ -69,13 +69,15 @@ func (p *pen) kills() (n int, err error) {
 	return 0, fmt.Errorf("%s does not tell of kills", p.killed)
 }
 
-// inside is what a command is to be run with: a shell that goes into the pen and becomes the program.
+// inside is what a command is to be run with: a shell that goes into the pen and becomes the
+// program.
 func (p *pen) inside() []string {
 	return []string{"sh", "-c", `echo $$ > "$0" && exec "$@"`, filepath.Join(p.dir, "cgroup.procs")}
 }
 
-// A process that takes more memory than it may have is killed by the kernel, wherever it is, again and again: it is as if
-// anybody had killed it. Of PAWL_KILLS=1000 a tenth are such kills: near its bound a process takes long.
+// A process that takes more memory than it may have is killed by the kernel, wherever it is, again
+// and again: it is as if anybody had killed it. Of PAWL_KILLS=1000 a tenth are such kills: near its
+// bound a process takes long.
 func TestKilledForWantOfMemory(t *testing.T) {
 	t.Parallel()
 	in, r, dir := newPen(t), dice(t), filepath.Join(t.TempDir(), "store")

@@ -45,7 +45,8 @@ func newDisk(t *testing.T) *disk {
 	return d
 }
 
-// attach mounts the disk. It tries for a minute: the kernel lets go of a loop device some time after it was unmounted.
+// attach mounts the disk. It tries for a minute: the kernel lets go of a loop device some time
+// after it was unmounted.
 func (d *disk) attach() error {
 	for began := time.Now(); ; <-time.After(10 * time.Millisecond) {
 		out, err := exec.CommandContext(d.t.Context(), "mount", "-o", "loop", d.image, d.mount).CombinedOutput()
@@ -58,7 +59,8 @@ func (d *disk) attach() error {
 	}
 }
 
-// cut ends the file system as the end of its power would: nothing that is not on the disk gets there.
+// cut ends the file system as the end of its power would: nothing that is not on the disk gets
+// there.
 func (d *disk) cut() error {
 	const shutdown, noFlush = 0x8004587d, 2 // EXT4_IOC_SHUTDOWN, EXT4_GOING_FLAGS_NOLOGFLUSH
 	f, err := os.Open(d.mount)
@@ -89,9 +91,9 @@ func (d *disk) restart() {
 	}
 }
 
-// The power is cut at some moment, again and again. A synced store opens, and nothing that was acknowledged is
-// lost. One that is not comes back at an earlier checkpoint, or is refused as damaged; it is never another one.
-// PAWL_CUTS=200 cuts so often.
+// The power is cut at some moment, again and again. A synced store opens, and nothing that was
+// acknowledged is lost. One that is not comes back at an earlier checkpoint, or is refused as
+// damaged; it is never another one. PAWL_CUTS=200 cuts so often.
 func TestPowerCuts(t *testing.T) {
 	t.Parallel()
 	for mode, flags := range map[string][]string{

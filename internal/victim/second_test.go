@@ -10,8 +10,8 @@ import (
 	"github.com/pawlgo/pawl/checkpoint/badgerstore"
 )
 
-// A second process is refused while the first has the store, and does not wait for it. It can open the store as soon as
-// the first has died, whose run it goes on with.
+// A second process is refused while the first has the store, and does not wait for it. It can open
+// the store as soon as the first has died, whose run it goes on with.
 func TestSecondProcess(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t, t.TempDir(), "run", "slow", 1, "-hold", "4")

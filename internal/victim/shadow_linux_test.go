@@ -75,9 +75,10 @@ func (s *shadow) has(path string) bool {
 	return path == s.root || strings.HasPrefix(path, s.root+string(filepath.Separator))
 }
 
-// sync takes notice that a file was synced, and with it its name, or all names in a directory, as they were seen
-// last. That a file is synced with its name is more than POSIX asks of a file system and no more than ext4, xfs and
-// btrfs do; Badger counts on it, for it does not sync the directory of a table before its manifest names it.
+// sync takes notice that a file was synced, and with it its name, or all names in a directory, as
+// they were seen last. That a file is synced with its name is more than POSIX asks of a file system
+// and no more than ext4, xfs and btrfs do; Badger counts on it, for it does not sync the directory
+// of a table before its manifest names it.
 func (s *shadow) sync(path string) {
 	name := s.name(path)
 	node := s.names[name]
@@ -143,8 +144,9 @@ func (s *shadow) synced() tree {
 	return t
 }
 
-// strictlySynced is what is there after a power cut at which names, too, are what they were when the file or its
-// directory was synced: a file that nobody synced is gone, one that was removed is there again.
+// strictlySynced is what is there after a power cut at which names, too, are what they were when
+// the file or its directory was synced: a file that nobody synced is gone, one that was removed is
+// there again.
 func (s *shadow) strictlySynced() tree {
 	t := make(tree)
 	t.add(".", s.names["."])

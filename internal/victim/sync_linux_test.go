@@ -13,7 +13,8 @@ import (
 	"github.com/pawlgo/pawl/internal/lacking"
 )
 
-// syncs are the calls by which a store has things written to the disk, commits those of its committer.
+// syncs are the calls by which a store has things written to the disk, commits those of its
+// committer.
 const (
 	syncs   = "msync,fsync,fdatasync"
 	commits = "fdatasync"
@@ -62,9 +63,10 @@ func (i *injury) done(t *testing.T) (hurt []string) {
 	return hurt
 }
 
-// The n-th sync of a thread fails, or that and all behind it: the process ends in time, says that what it does not
-// know is unknown, and the run goes on from what was acknowledged. PAWL_EACH=1 lets each in turn fail, PAWL_EACH=2 every
-// second one, also of a run with which tables are written and compacted.
+// The n-th sync of a thread fails, or that and all behind it: the process ends in time, says that
+// what it does not know is unknown, and the run goes on from what was acknowledged. PAWL_EACH=1
+// lets each in turn fail, PAWL_EACH=2 every second one, also of a run with which tables are written
+// and compacted.
 func TestSyncThatFails(t *testing.T) {
 	t.Parallel()
 	graphs := []string{"line50"}
@@ -87,7 +89,8 @@ func TestSyncThatFails(t *testing.T) {
 					ends[end]++
 				}
 				t.Logf("what came of it: %v", ends)
-				// How many syncs are those of opening the store is not said, nor which thread commits.
+				// How many syncs are those of opening the store is not said, nor which thread
+				// commits.
 				if end, _ := failSync(t, graph, newInjury(t, commits, "error=EIO:when="+fmt.Sprintf(when, 2))); end != "unknown" {
 					t.Errorf("the second commit of a thread was hurt, and it came to %q", end)
 				}
@@ -126,7 +129,8 @@ func failSync(t *testing.T, graph string, i *injury) (came string, hurt bool) {
 	if slices.Contains(e.kinds, "other") || len(e.kinds) > 2 {
 		t.Errorf("%s: it says %q, which does not tell what it was: %s", i.how, e.kinds, e.stderr)
 	}
-	// One sync is tried for what it is worth: that of the directory above a store that is made. No other may fail unnoticed.
+	// One sync is tried for what it is worth: that of the directory above a store that is made. No
+	// other may fail unnoticed.
 	above, err := filepath.EvalSymlinks(filepath.Dir(p.dir))
 	if err != nil {
 		t.Fatal(err)
@@ -146,10 +150,10 @@ func failSync(t *testing.T, graph string, i *injury) (came string, hurt bool) {
 	return came, hurt
 }
 
-// Every sync takes two minutes, from one in the middle of the run on: the call ends in time, and so does the closing of
-// the store, before even one of them has; and what was acknowledged is there. The process itself is ended, since
-// strace does not let it go before. The deadline is counted from when the store is open, and leaves a slow disk the time
-// to come to the first of these syncs.
+// Every sync takes two minutes, from one in the middle of the run on: the call ends in time, and so
+// does the closing of the store, before even one of them has; and what was acknowledged is there.
+// The process itself is ended, since strace does not let it go before. The deadline is counted from
+// when the store is open, and leaves a slow disk the time to come to the first of these syncs.
 func TestSyncThatHangs(t *testing.T) {
 	t.Parallel()
 	i := newInjury(t, commits, "delay_exit=120000000:when=3+")

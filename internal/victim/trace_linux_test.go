@@ -40,9 +40,9 @@ func (c *systemCall) text(arg int) string {
 	return string(path)
 }
 
-// A tracer runs a process in which calls that matter are made one at a time, while no other thread runs: what its files
-// are before and after each is all that they ever are, but for what it stores in mapped memory. The fields are of the
-// one thread of the system that may trace.
+// A tracer runs a process in which calls that matter are made one at a time, while no other thread
+// runs: what its files are before and after each is all that they ever are, but for what it stores
+// in mapped memory. The fields are of the one thread of the system that may trace.
 type tracer struct {
 	matters func(*systemCall) bool   // asked of every call that begins
 	before  func(*systemCall)        // called when nothing runs
@@ -73,8 +73,8 @@ const (
 // gate makes a shell wait for a line before it becomes the program.
 var gate = []string{"sh", "-c", `read -r line && exec "$0" "$@"`}
 
-// trace runs a process, which was made with gate, to its end, and returns how it has ended. The test is skipped where
-// that can't be done.
+// trace runs a process, which was made with gate, to its end, and returns how it has ended. The
+// test is skipped where that can't be done.
 func (tr *tracer) trace(t *testing.T, cmd *exec.Cmd) syscall.WaitStatus {
 	t.Helper()
 	runtime.LockOSThread() // for the goroutine's life: the thread has children that only it may wait for
@@ -148,7 +148,8 @@ func (tr *tracer) wait() error {
 	return nil
 }
 
-// deal lets a thread go on. It stands at the beginning or end of a call, at a signal, or because of what the tracer did.
+// deal lets a thread go on. It stands at the beginning or end of a call, at a signal, or because of
+// what the tracer did.
 func (tr *tracer) deal(s stop) error {
 	if _, lives := tr.runs[s.thread]; !lives {
 		return nil
@@ -243,8 +244,8 @@ func (tr *tracer) anyRuns() bool {
 	return false
 }
 
-// A callState is a struct ptrace_syscall_info. Its values are, when a call begins, its number and arguments,
-// and when it ends what it returns.
+// A callState is a struct ptrace_syscall_info. Its values are, when a call begins, its number and
+// arguments, and when it ends what it returns.
 type callState struct {
 	op     uint8
 	_      [23]byte

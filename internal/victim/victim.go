@@ -149,8 +149,8 @@ func (v *victim) dump(ctx context.Context) error {
 	return err
 }
 
-// tellWhere says what the store says of the run, after an error. If it says nothing in ten seconds, as beside a
-// disk that does not answer, or has no such run, neither does tellWhere.
+// tellWhere says what the store says of the run, after an error. If it says nothing in ten seconds,
+// as beside a disk that does not answer, or has no such run, neither does tellWhere.
 func (v *victim) tellWhere(ctx context.Context) {
 	if v.d == nil {
 		return

@@ -166,8 +166,8 @@ func TestStubbornNodeIsLeft(t *testing.T) {
 	}
 }
 
-// What checkpoint.Verify finds is told by dump, and is wrong for verify, though every checkpoint is as the
-// reference has it: here a graph that is not the one that the run names.
+// What checkpoint.Verify finds is told by dump, and is wrong for verify, though every checkpoint is
+// as the reference has it: here a graph that is not the one that the run names.
 func TestFindingsAreWrong(t *testing.T) {
 	t.Parallel()
 	healed := newPatient(t, filepath.Join(t.TempDir(), "from"), "run", "diamond", 1)
@@ -188,7 +188,8 @@ func TestFindingsAreWrong(t *testing.T) {
 	}
 }
 
-// transplant restores a run in a store of another directory, which has another graph under the name of the run's.
+// transplant restores a run in a store of another directory, which has another graph under the name
+// of the run's.
 func transplant(t *testing.T, p *patient, dir string) {
 	t.Helper()
 	ctx := t.Context()
@@ -210,8 +211,8 @@ func transplant(t *testing.T, p *patient, dir string) {
 	}
 }
 
-// Behind a kill the next command is one that can't be refused for what the process that was killed has posted,
-// however many are killed.
+// Behind a kill the next command is one that can't be refused for what the process that was killed
+// has posted, however many are killed.
 func TestTheNextCommandBehindKills(t *testing.T) {
 	t.Parallel()
 	p := &patient{status: checkpoint.StatusInterrupted, waits: 1}
@@ -229,7 +230,8 @@ func TestTheNextCommandBehindKills(t *testing.T) {
 	}
 }
 
-// A process that was to be killed and has ended otherwise is looked at: a panic says nothing but to standard error.
+// A process that was to be killed and has ended otherwise is looked at: a panic says nothing but to
+// standard error.
 func TestHowAProcessMayEnd(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

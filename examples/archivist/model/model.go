@@ -33,7 +33,8 @@ const (
 	longestPause = 10 * time.Second
 )
 
-// A Model writes text, at an endpoint that may know several. The key stays with it: no error and no text that it returns has it.
+// A Model writes text, at an endpoint that may know several. The key stays with it: no error and no
+// text that it returns has it.
 type Model struct {
 	client openai.Client
 	name   string

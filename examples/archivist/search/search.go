@@ -1,9 +1,10 @@
 // Package search finds books by the words of a question.
 //
 // An [Index] answers three lookups, each with its own ranking: [Index.FullText] looks at titles,
-// subjects and descriptions, [Index.Author] at authors and [Index.Subject] at subjects alone.
-// A query is free text, such as "What's a book about a labyrinth?"; [Terms] tells which of its words
-// count. A book is a hit if it has any of them, and the more of the rarer ones, the higher it ranks.
+// subjects and descriptions, [Index.Author] at authors and [Index.Subject] at subjects alone. A
+// query is free text, such as "What's a book about a labyrinth?"; [Terms] tells which of its words
+// count. A book is a hit if it has any of them, and the more of the rarer ones, the higher it
+// ranks.
 //
 // Lookups are deterministic: the same books and query give the same hits in the same order.
 package search

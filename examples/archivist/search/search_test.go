@@ -264,8 +264,8 @@ func (f *fickle) Done() <-chan struct{} {
 	return f.Context.Done()
 }
 
-// Half of the goroutines have contexts that end, some of them within their query if that looks at them. Nobody else may
-// notice: neither by an error, nor by a lost index.
+// Half of the goroutines have contexts that end, some of them within their query if that looks at
+// them. Nobody else may notice: neither by an error, nor by a lost index.
 func TestConcurrentLookups(t *testing.T) {
 	x := open(t, catalogue.Default())
 	want := titles(find(t, x.FullText, "labyrinth", 10))

@@ -50,7 +50,8 @@ func Terms(query string) []string {
 	return terms
 }
 
-// separates follows the index's tokenizer, for which combining marks belong to the letter before them.
+// separates follows the index's tokenizer, for which combining marks belong to the letter before
+// them.
 func separates(r rune) bool { return !names(r) && !unicode.IsMark(r) }
 
 func names(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }

@@ -1,5 +1,5 @@
-// Scout looks at a site, hands what it knows to somebody else, and goes on with what they have said.
-// See examples/handover.
+// Scout looks at a site, hands what it knows to somebody else, and goes on with what they have
+// said. See examples/handover.
 package main
 
 import (
@@ -190,7 +190,8 @@ func (p *program) merge(ctx context.Context, file string, strategy record.Strate
 	return nil
 }
 
-// bring imports a file, which verifies it. One that was imported before is the record that is there.
+// bring imports a file, which verifies it. One that was imported before is the record that is
+// there.
 func (p *program) bring(ctx context.Context, file string) (*record.Version, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {

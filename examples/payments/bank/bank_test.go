@@ -36,7 +36,8 @@ var (
 	sent    = bank.Request{Reference: "p", To: "grace", Cents: 500}
 )
 
-// The same key again is the same reply, and nothing is done; without a key everything is done again.
+// The same key again is the same reply, and nothing is done; without a key everything is done
+// again.
 func TestKeys(t *testing.T) {
 	b, c := newBank(t)
 	must(t, c, bank.Reserve, "r", held)

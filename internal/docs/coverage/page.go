@@ -25,7 +25,8 @@ func page(source string, all tests) (string, error) {
 	return out.String(), errors.Join(errs...)
 }
 
-// table writes the rows of one system. Where nothing was seen to go wrong there is no column for it.
+// table writes the rows of one system. Where nothing was seen to go wrong there is no column for
+// it.
 func table(out *strings.Builder, rows []*row, all tests) error {
 	var errs []error
 	seen := slices.ContainsFunc(rows, func(r *row) bool { return r.seen != "" })

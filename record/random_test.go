@@ -16,7 +16,8 @@ import (
 // Whatever the order in which records of a run go on with it, people change them, and one that is
 // no further is merged into the other: a record says what people have decided in it, or in what was
 // merged into it, and else what the log says by then; it has the tags of both but those that either
-// has taken away, and counts each step once. PAWL_RANDOM is how many orders are tried, by default 30.
+// has taken away, and counts each step once. PAWL_RANDOM is how many orders are tried, by
+// default 30.
 func TestRandomAdvancesAndMerges(t *testing.T) {
 	t.Parallel()
 	for seed := range randomOrders(t) {

@@ -12,9 +12,9 @@
 // # Two kinds of effects
 //
 // The bank takes an idempotency key with everything but a transfer. What takes a key is declared
-// [dag.Replayable]: an attempt or a process that does not know what became of it asks again under the
-// key that [dag.Key] gives it, the same in each, and the bank does it once. A transfer has no key,
-// so it is not made again by itself: cut off, it is in doubt. Try it:
+// [dag.Replayable]: an attempt or a process that does not know what became of it asks again under
+// the key that [dag.Key] gives it, the same in each, and the bank does it once. A transfer has no
+// key, so it is not made again by itself: cut off, it is in doubt. Try it:
 //
 //	go run ./examples/payments -fault transfer:lose-reply 120.00 ada grace
 //	go run ./examples/payments -open

@@ -211,7 +211,8 @@ func mark(seed int64, path string) string { return sum(fmt.Sprintf("%d %s", seed
 
 func link(chain, path string) string { return sum(chain + " " + path) }
 
-// page is a text of 1 MiB that does not compress well: 16384 hex SHA-256 of "seed path n", n from 0.
+// page is a text of 1 MiB that does not compress well: 16384 hex SHA-256 of "seed path n", n
+// from 0.
 func page(seed int64, path string) string { return text(seed, path, 1<<14) }
 
 // leaf is the first eighth of a page.

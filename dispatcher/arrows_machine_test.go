@@ -86,6 +86,7 @@ var goStatements = map[string]int{
 	"checkpoint/badgerstore/store.go":  1, // Badger's own Close
 	"dispatcher/ahead.go":              1, // appends what a run has handed over that is ahead of the disk
 	"dispatcher/cancel.go":             1, // drains what was posted to a run that was let go of
+	"dispatcher/create.go":             1, // ends a call whose context has ended
 	"dispatcher/conclude.go":           1, // gives a lease back that strays have kept
 	"dispatcher/hooks.go":              1, // Hooks.OnEnd
 	"dispatcher/journal.go":            2, // the reader of posts, the writer of a snapshot

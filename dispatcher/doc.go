@@ -23,7 +23,7 @@
 // that is the store says: a directory of checkpoint/badgerstore is open in one process at a
 // time, so there whoever answers or cancels is in that process, or the next one.
 //
-// The calls that bring a run on (Run, Start, Resume, Continue and Turn) return within
+// The calls that bring a run on (Run, Start, Resume, Continue and Turn), and Create, return within
 // [Options.Grace] once their context is done. A stream does if the store heeds its context. All
 // others call the store on the caller's own goroutine, and end with their context if the store
 // heeds it. badgerstore and memory do, but for a disk that doesn't come back.

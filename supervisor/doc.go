@@ -14,11 +14,9 @@
 // waits or is at work is joined, not run twice.
 //
 // What waits in the queue is in memory alone: a run is durable from when it has begun. Whoever
-// needs it to be so earlier keeps what it came from until then, or opens it before acknowledging
-// it: dispatcher.Dispatcher.Start with a dispatcher.Drain whose channel is closed leaves it
-// Pending, with its input and an error that wraps dispatcher.ErrDrain, and runs nothing;
-// [Supervisor.Continue] goes on with it in its turn, and [Supervisor.Recover] in the next process.
-// [Drain].Waiting has those that never began.
+// needs it to be so earlier keeps what it came from until then, or makes it before acknowledging
+// it, by dispatcher.Dispatcher.Create, which runs nothing: [Supervisor.Continue] begins it in its
+// turn, and [Supervisor.Recover] in the next process. [Drain].Waiting has those that never began.
 //
 // # Whose a run is
 //

@@ -2,7 +2,6 @@ package supervisor_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log"
 
@@ -36,13 +35,10 @@ func ExampleSupervisor_Continue() {
 		log.Fatal(err)
 	}
 
-	closed := make(chan struct{})
-	close(closed)
-	res, err := d.Start(ctx, "order-7", func(o *order) { o.Item.Set("a lamp") }, dispatcher.Drain(closed))
-	if !errors.Is(err, dispatcher.ErrDrain) {
+	if err := d.Create(ctx, "order-7", func(o *order) { o.Item.Set("a lamp") }); err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println("acknowledged:", res.Status)
+	fmt.Println("acknowledged")
 
 	task, err := s.Continue(ctx, "tenant", "order-7")
 	if err != nil {
@@ -52,7 +48,7 @@ func ExampleSupervisor_Continue() {
 	fmt.Println(done.Status, err)
 	_, _ = s.Drain(ctx)
 	// Output:
-	// acknowledged: pending
+	// acknowledged
 	// ships a lamp
 	// completed <nil>
 }

@@ -1,0 +1,134 @@
+package dispatcher_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// A run that is created is durable, with all that it was given, and nothing of it has begun. The
+// next process begins it, once. A Create that is repeated says that it is there.
+func TestCreateLeavesARunPending(t *testing.T) {
+	eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
+		ctx := t.Context()
+		ran := 0
+		g := callsTalk(t, func(context.Context, *Talk) error { ran++; return nil })
+		labels := map[string]string{"tenant": "a"}
+		first := callsDispatcher(t, g, store, o)
+		err := first.Create(ctx, run, hear("one"), dispatcher.Labels(labels), dispatcher.Correlation("order 7"), dispatcher.Settings(5, "me"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		superUnheld(t, store, checkpoint.StatusPending)
+		if ran != 0 {
+			t.Error("something of the run has begun")
+		}
+		if err := first.Create(ctx, run, hear("two")); !errors.Is(err, dispatcher.ErrExists) {
+			t.Errorf("a second Create returns %v", err)
+		}
+		res, err := callsDispatcher(t, g, store, o).Run(ctx, run, hear("three"))
+		completes(t, res, err)
+		if heard := heardIn(res.State); !slices.Equal(heard, []string{"one"}) || ran != 1 {
+			t.Errorf("the run has heard %q, and its last node ran %d times", heard, ran)
+		}
+		if !maps.Equal(res.Labels, labels) || res.Correlation != "order 7" || string(res.Settings) != "5" {
+			t.Errorf("the run has %v, %q and %s", res.Labels, res.Correlation, res.Settings)
+		}
+		if err := first.Create(ctx, run, nil); !errors.Is(err, dispatcher.ErrExists) {
+			t.Errorf("a Create behind its end returns %v", err)
+		}
+	})
+}
+
+// What Create refuses leaves nothing in the store.
+func TestCreateRefusesWithoutATrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var store memory.Store
+		g := callsTalk(t, nil)
+		d := process(t, g, &store, dispatcher.Options{})
+		for _, option := range []dispatcher.RunOption{
+			dispatcher.Drain(make(chan struct{})), dispatcher.From(checkpoint.Cursor{}), dispatcher.Expire("a"),
+			dispatcher.OrStart(), dispatcher.Manual(), dispatcher.Answering("a", 1), dispatcher.Author("me"),
+			dispatcher.Because("so"), dispatcher.Message("m"),
+		} {
+			var refused *dispatcher.OptionError
+			err := d.Create(t.Context(), run, nil, option)
+			if !errors.As(err, &refused) || refused.Option != option.Name() {
+				t.Errorf("with %s: %v", option.Name(), err)
+			}
+		}
+		ended, end := context.WithCancelCause(t.Context())
+		end(errWeather)
+		if err := d.Create(ended, run, nil); !errors.Is(err, errWeather) {
+			t.Errorf("under a context that is done: %v", err)
+		}
+		var fault *dispatcher.FaultError
+		if err := d.Create(t.Context(), run, func(*Talk) { panic("no input") }); !errors.As(err, &fault) {
+			t.Errorf("with input that panics: %v", err)
+		}
+		if err := d.Create(t.Context(), "", nil); !errors.Is(err, checkpoint.ErrRunID) {
+			t.Errorf("without an id: %v", err)
+		}
+		if _, err := store.Stat(t.Context(), run); !errors.Is(err, checkpoint.ErrNotFound) {
+			t.Errorf("there is a run: %v", err)
+		}
+		if err := process(t, g, nil, dispatcher.Options{}).Create(t.Context(), run, nil); !errors.Is(err, dispatcher.ErrNoStore) {
+			t.Errorf("without a store: %v", err)
+		}
+	})
+}
+
+// Promise P6 for a Create: whatever call of the store hangs, it returns within the grace period
+// behind the end of its context. The run is there or it is not; it is Pending, and never Cancelled.
+func TestCreateOverAStoreThatHangs(t *testing.T) {
+	const grace = 400 * time.Millisecond
+	for _, heeding := range []bool{false, true} {
+		n := 1
+		for more := true; more && !t.Failed(); n++ {
+			synctest.Test(t, func(t *testing.T) { more = createHangs(t, n, heeding, grace) })
+		}
+		if n < 4 {
+			t.Errorf("only %d calls were tried", n-1)
+		}
+	}
+}
+
+// createHangs lets a store hang from call n of a Create on. It reports whether there was one.
+func createHangs(t *testing.T, n int, heeding bool, grace time.Duration) bool {
+	var inner memory.Store
+	var calls atomic.Int64
+	free := make(chan struct{})
+	store := &tampered{Store: &inner, before: hangsFrom(n, heeding, &calls, free)}
+	g := callsTalk(t, nil)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	end := time.Now().Add(time.Second)
+	err := process(t, g, store, dispatcher.Options{Grace: grace}).Create(ctx, run, hear("one"))
+	if took := time.Since(end); took > grace {
+		t.Errorf("call %d: Create returned %v after the end of its context", n, took)
+	}
+	hung := calls.Load() >= int64(n)
+	close(free)
+	lasts(time.Hour)
+	info, there := inner.Stat(t.Context(), run)
+	switch {
+	case err == nil && there != nil:
+		t.Errorf("call %d: what was acknowledged is not there: %v", n, there)
+	case there == nil && info.Status != checkpoint.StatusPending:
+		t.Errorf("call %d: the run is %s behind %v", n, info.Status, err)
+	case !hung && err != nil:
+		t.Errorf("without a call that hangs: %v", err)
+	}
+	res, err := process(t, g, &inner, dispatcher.Options{}).Run(t.Context(), run, hear("one"))
+	completes(t, res, err)
+	return hung
+}

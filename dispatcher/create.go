@@ -1,0 +1,51 @@
+package dispatcher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/pawlgo/pawl/checkpoint"
+)
+
+// Create makes a run that must not exist yet durable, and runs nothing: it is Pending, with its
+// input, and with the Settings, Labels and Correlation that are all the options it takes. Run,
+// Resume and Continue begin it, in any process that has the store; so do a supervisor's Continue
+// and its Recover. So a service acknowledges what it was asked for before it does it, and loses
+// nothing if it dies in between.
+//
+// ErrExists if there is such a run, as for who calls it again since he doesn't know whether the
+// first call has made it: then it has. ErrNoStore without a store. Under a ctx that is done nothing
+// is made, and its cause is wrapped. If ctx ends meanwhile the call returns within its grace
+// period: with nil if the run was made, and never with one that is Cancelled.
+func (d *Dispatcher[S]) Create(ctx context.Context, run string, input func(*S), options ...RunOption) error {
+	return d.inside().create(ctx, run, erase(input), options)
+}
+
+// drained is the Drain of calls that run nothing.
+var drained = func() <-chan struct{} { c := make(chan struct{}); close(c); return c }()
+
+func (c *core) create(ctx context.Context, id string, input func(any), options []RunOption) error {
+	if err := c.calledFor(ctx, id); err != nil {
+		return err
+	}
+	for _, o := range options {
+		if o.wish != nil && !slices.Contains([]string{"Settings", "Labels", "Correlation"}, o.name) {
+			return c.refuse(id, &OptionError{o.name, "is not for Create, which takes Settings, Labels and Correlation"})
+		}
+	}
+	if ctx.Err() != nil {
+		return c.refuse(id, fmt.Errorf("not created: %w", sound(context.Cause(ctx))))
+	}
+	until, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	// The end of ctx ends the call, and does not cancel the run. Nobody waits for this: it is one
+	// call, which is not made if Create returns first.
+	defer context.AfterFunc(ctx, func() { end(ErrDrain) })()
+	defer end(nil)
+	_, err := c.run(until, id, modeStart, input, append(slices.Clip(options), Drain(drained)))
+	if rest := (*Rest)(nil); errors.As(err, &rest) && rest.Status == checkpoint.StatusPending {
+		return nil
+	}
+	return err
+}

@@ -58,15 +58,17 @@ type Event struct {
 	// not happened, "done, and its output is lost: " and why, if it has and what it returned can't
 	// be kept.
 	Cause string
-	Err   error // AttemptFailed, RunRested: the same; for an observer of the live run the error itself
+	// Err is, of AttemptFailed and RunRested, the same; for an observer of the live run the error
+	// itself. JSON has Cause alone.
+	Err error `json:"-"`
 
 	// Value is what Emit was given, the question of an interrupt, the answer, what an effect was
 	// given or has returned, the paths of the visits that were voided (by an edit too), which
 	// interceptors gave a visit its result; of other kinds the Data of the entry, if it has any
 	// that no other field tells.
-	Value json.RawMessage
-	Delta json.RawMessage // VisitDone, StateEdited: what was written
-	State json.RawMessage // SuperstepEnded of the run's own frame: the state then
+	Value json.RawMessage `json:",omitempty"`
+	Delta json.RawMessage `json:",omitempty"` // VisitDone, StateEdited: what was written
+	State json.RawMessage `json:",omitempty"` // SuperstepEnded of the run's own frame: the state then
 
 	Entries  int // Appended
 	Bytes    int // Appended

@@ -2,6 +2,7 @@ package dispatcher
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -57,6 +58,24 @@ func (k EventKind) String() string {
 		return eventNames[k]
 	}
 	return fmt.Sprintf("event %d", uint8(k))
+}
+
+// MarshalText returns the kind's name, as JSON has it; of a kind that there isn't it is an error.
+func (k EventKind) MarshalText() ([]byte, error) {
+	if int(k) >= len(eventNames) || eventNames[k] == "" {
+		return nil, fmt.Errorf("dispatcher: there is no %s", k)
+	}
+	return []byte(eventNames[k]), nil
+}
+
+// UnmarshalText sets k to the kind of this name; any other text is an error.
+func (k *EventKind) UnmarshalText(name []byte) error {
+	i := slices.Index(eventNames[:], string(name))
+	if i < 1 || eventNames[i] == "" {
+		return fmt.Errorf("dispatcher: no event is called %.40q", name)
+	}
+	*k = EventKind(i)
+	return nil
 }
 
 // A Channel is a set of kinds of events, by who needs them. Channels are added with |.

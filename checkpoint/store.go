@@ -61,13 +61,23 @@ type Info struct {
 // A Post is a durable message to a run from someone without its lease.
 type Post struct {
 	ID   string // unique in the run; posting the same message again changes nothing
-	Kind string // cancel, answer, turn, tag, note or resolution; of UTF-8
+	Kind string // one of PostCancel and its like; of UTF-8
 	Data json.RawMessage
 	// At is set by the store, and tells the order of posting: it is later than that of whatever the
 	// run was posted before this Post was called and nobody has drained, in another process or on
 	// another host too, whatever the clocks say.
 	At time.Time
 }
+
+// Kinds of messages: what a call of the dispatcher leaves for who has the lease, or takes it next.
+const (
+	PostCancel     = "cancel"     // Cancel
+	PostAnswer     = "answer"     // Answer, Answers and Skip
+	PostTurn       = "turn"       // Enqueue
+	PostTag        = "tag"        // Tag
+	PostNote       = "note"       // Note
+	PostResolution = "resolution" // Resolve, of an effect for which no visit waits
+)
 
 // A Filter selects runs. The zero Filter selects all.
 type Filter struct {

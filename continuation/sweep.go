@@ -93,7 +93,7 @@ func (r *Runtime) posted(ctx context.Context, h *history) (reach, error) {
 	if err != nil {
 		return notAtAll, fmt.Errorf("continuation: run %q: %w", h.run, err)
 	}
-	if slices.ContainsFunc(posts, func(p checkpoint.Post) bool { return p.Kind == "answer" }) {
+	if slices.ContainsFunc(posts, func(p checkpoint.Post) bool { return p.Kind == checkpoint.PostAnswer }) {
 		return ifPosted, nil
 	}
 	return notAtAll, nil

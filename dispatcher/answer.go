@@ -247,7 +247,7 @@ func (c *core) drain(ctx context.Context, id string, mine *posted, there standin
 		counted = slices.ContainsFunc(q.posts, func(p checkpoint.Post) bool { return p.ID == mine.ID })
 		oldestFirst(posts)
 		for _, p := range posts {
-			if p.Kind == postTag || p.Kind == postNote {
+			if p.Kind == checkpoint.PostTag || p.Kind == checkpoint.PostNote {
 				q.line = append(q.line, a.m.drained(p))
 			}
 		}

@@ -59,7 +59,7 @@ const (
 func (a *postedAnswers) post(number uint64) checkpoint.Post {
 	digits := strconv.FormatUint(number, 10)
 	id := answerPrefix + zeros[min(len(digits), len(zeros)):] + digits
-	return checkpoint.Post{ID: id, Kind: postAnswer, Data: a.encode()}
+	return checkpoint.Post{ID: id, Kind: checkpoint.PostAnswer, Data: a.encode()}
 }
 
 // says reports whether two posts are to end the same interrupts in the same way.
@@ -163,7 +163,7 @@ type queue struct {
 func (m *machine) queued(posts []checkpoint.Post, mine *posted) *queue {
 	q := &queue{m: m}
 	for _, p := range until(time.Now().UTC(), posts) {
-		if p.Kind != postAnswer {
+		if p.Kind != checkpoint.PostAnswer {
 			continue
 		}
 		a, err := parseAnswers(p, mine)
@@ -180,7 +180,7 @@ func (m *machine) queued(posts []checkpoint.Post, mine *posted) *queue {
 // until returns posts none of whose answers is later than now: those that are, as behind a message
 // from a host whose clock was ahead, were given now, each an instant before the next one.
 func until(now time.Time, posts []checkpoint.Post) []checkpoint.Post {
-	ahead := func(p checkpoint.Post) bool { return p.Kind == postAnswer && p.At.After(now) }
+	ahead := func(p checkpoint.Post) bool { return p.Kind == checkpoint.PostAnswer && p.At.After(now) }
 	if !slices.ContainsFunc(posts, ahead) {
 		return posts
 	}

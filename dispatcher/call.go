@@ -197,9 +197,9 @@ func (r *run) find(w *wishes, input func(any)) early {
 	waits := false
 	for _, p := range posts {
 		switch {
-		case p.Kind == postCancel && (m.status.Resting() || m.status == checkpoint.StatusCompleted):
+		case p.Kind == checkpoint.PostCancel && (m.status.Resting() || m.status == checkpoint.StatusCompleted):
 			r.moot = append(r.moot, p.ID) // too late for the last call, and no wish for this one
-		case p.Kind == postTurn: // posted again, it begins nothing
+		case p.Kind == checkpoint.PostTurn: // posted again, it begins nothing
 			waits = waits || !m.seen[p.ID]
 		}
 	}

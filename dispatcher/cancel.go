@@ -43,7 +43,7 @@ func (c *core) cancelRun(ctx context.Context, id string, cause error, options []
 	if held := info.Owner != "" && !checkpoint.Amends(info.Owner); err == nil && info.Status == checkpoint.StatusCancelled && !held {
 		return nil // else whoever has the lease may be about to go on with it
 	}
-	p := checkpoint.Post{ID: "cancel:" + NewRunID(), Kind: postCancel, Data: encode(how)}
+	p := checkpoint.Post{ID: "cancel:" + NewRunID(), Kind: checkpoint.PostCancel, Data: encode(how)}
 	if err = c.store.Post(ctx, id, p); err == nil {
 		if err = c.drainHeeded(ctx, id, nil); elsewhere(err) { // whoever has the run hears of it
 			return nil
@@ -94,7 +94,7 @@ func postedHow(p checkpoint.Post) (how checkpoint.Resting) {
 // hearCancel halts the run if p is a cancel of it. It is drained when the run rests; what is posted
 // beside so many others is left to the next call, which only notes it.
 func (r *run) hearCancel(p checkpoint.Post) {
-	if p.Kind == postCancel && !r.passed(p) && len(r.drains) < postsMost && !slices.Contains(r.drains, p.ID) {
+	if p.Kind == checkpoint.PostCancel && !r.passed(p) && len(r.drains) < postsMost && !slices.Contains(r.drains, p.ID) {
 		if r.drains = append(r.drains, p.ID); r.heeded == nil {
 			r.heeded = postedCause(p)
 		}
@@ -103,7 +103,7 @@ func (r *run) hearCancel(p checkpoint.Post) {
 	}
 }
 
-func cancels(p checkpoint.Post) bool { return p.Kind == postCancel }
+func cancels(p checkpoint.Post) bool { return p.Kind == checkpoint.PostCancel }
 
 // cancelIDs are those of the cancels among posts.
 func cancelIDs(posts []checkpoint.Post) (ids []string) {
@@ -157,7 +157,9 @@ func (m *machine) heeded(posts []checkpoint.Post) (lines []checkpoint.Entry) {
 }
 
 // marks reports whether p says something of a run, and asks nothing of it.
-func marks(p checkpoint.Post) bool { return p.Kind == postTag || p.Kind == postNote }
+func marks(p checkpoint.Post) bool {
+	return p.Kind == checkpoint.PostTag || p.Kind == checkpoint.PostNote
+}
 
 // drainHeeded drains them, of a run that nobody is at work on. The observer is told of notes and
 // tags; how the run has rested it knows.

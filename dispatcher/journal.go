@@ -229,7 +229,7 @@ func (r *run) hearPosts() {
 			return
 		}
 		for _, p := range posts {
-			if p.Kind == postCancel && !slices.Contains(r.moot, p.ID) {
+			if p.Kind == checkpoint.PostCancel && !slices.Contains(r.moot, p.ID) {
 				r.cancel(postedCause(p))
 			}
 		}

@@ -34,7 +34,7 @@ func (c *core) noteRun(ctx context.Context, id, name string, value any, options 
 	if err != nil {
 		return c.refuse(id, err)
 	}
-	p := checkpoint.Post{ID: notePrefix + w.message, Kind: postNote, Data: n}
+	p := checkpoint.Post{ID: notePrefix + w.message, Kind: checkpoint.PostNote, Data: n}
 	if w.from != nil {
 		return c.refuse(id, c.amend(ctx, id, func(m *machine, head checkpoint.Head) ([]checkpoint.Entry, error) {
 			e := noteEntry(p)

@@ -62,14 +62,6 @@ func (r *run) room(h *tenure, p *portion, bytes int) bool {
 	return true
 }
 
-const (
-	postCancel = "cancel"
-	postAnswer = "answer"
-	postTurn   = "turn"
-	postTag    = "tag"
-	postNote   = "note"
-)
-
 // takePosts drains what was posted. Every post becomes an entry, which deletes it.
 func (r *run) takePosts(h *tenure) bool {
 	select {
@@ -120,7 +112,7 @@ func (r *run) takeAll(h *tenure, posts []checkpoint.Post) bool {
 		lines = lines[n:]
 	}
 	for _, p := range posts {
-		if p.Kind != postAnswer && !r.takePost(h, &shared, p) {
+		if p.Kind != checkpoint.PostAnswer && !r.takePost(h, &shared, p) {
 			return false
 		}
 	}
@@ -152,7 +144,7 @@ func (r *run) drainBefore(posts []checkpoint.Post) ([]checkpoint.Post, error) {
 func shareAppend(posts []checkpoint.Post) bool {
 	var shared portion
 	for _, p := range posts {
-		if p.Kind != postAnswer {
+		if p.Kind != checkpoint.PostAnswer {
 			continue
 		}
 		if !shared.fits(len(p.Data)) {
@@ -189,12 +181,12 @@ func (r *run) passed(p checkpoint.Post) bool {
 // takePost drains a post that is no answer. It reports whether the caller still owns the run.
 func (r *run) takePost(h *tenure, shared *portion, p checkpoint.Post) bool {
 	switch {
-	case p.Kind == postResolution && r.flies(p): // it may just be happening: poll comes back to it
+	case p.Kind == checkpoint.PostResolution && r.flies(p): // it may just be happening: poll comes back to it
 		return true
 	case r.passed(p):
-	case p.Kind == postTurn: // nextTurn takes it
+	case p.Kind == checkpoint.PostTurn: // nextTurn takes it
 		return true
-	case p.Kind == postCancel: // rest does
+	case p.Kind == checkpoint.PostCancel: // rest does
 		return true
 	}
 	if !r.room(h, shared, len(p.ID)+len(p.Data)+entryOverhead) {
@@ -207,17 +199,17 @@ func (r *run) takePost(h *tenure, shared *portion, p checkpoint.Post) bool {
 // drained is the entry that a post becomes, if it is neither a cancel nor input nor an answer.
 func (m *machine) drained(p checkpoint.Post) checkpoint.Entry {
 	switch {
-	case p.Kind == postResolution: // also one that was seen when its visit had ended, if the run went back to the doubt since
+	case p.Kind == checkpoint.PostResolution: // also one that was seen when its visit had ended, if the run went back to the doubt since
 		if e, ok := m.resolvedBy(p); ok {
 			return e
 		}
 	case m.seen[p.ID]:
-	case p.Kind == postTag:
+	case p.Kind == checkpoint.PostTag:
 		var t checkpoint.Tag
 		if err := json.Unmarshal(p.Data, &t); err == nil && m.tags[t.Name] == 0 {
 			return checkpoint.Entry{Kind: checkpoint.Tagged, Post: p.ID, Data: p.Data}
 		}
-	case p.Kind == postNote:
+	case p.Kind == checkpoint.PostNote:
 		return noteEntry(p)
 	}
 	return noted(p.ID, p.Kind)

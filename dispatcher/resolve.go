@@ -77,10 +77,8 @@ func (e *ResolutionError) Unwrap() error { return e.Err }
 // work.
 var ErrNotInDoubt = errors.New("dispatcher: effect is not in doubt")
 
-// postResolution is the kind of posts that say what came of an effect for which no visit waits.
-const postResolution = "resolution"
-
-// A postedResolution is the Data of a post of that kind.
+// A postedResolution is the Data of a post that says what came of an effect for which no visit
+// waits.
 type postedResolution struct {
 	Turn  int       `json:"turn"`
 	Path  string    `json:"path"`
@@ -225,7 +223,7 @@ func (s *postedResolution) post() checkpoint.Post {
 		doubt = append(doubt, "anew", s.Anew)
 	}
 	name := sha256.Sum256(encode(doubt))
-	return checkpoint.Post{ID: "resolution:" + hex.EncodeToString(name[:]), Kind: postResolution, Data: encode(s)}
+	return checkpoint.Post{ID: "resolution:" + hex.EncodeToString(name[:]), Kind: checkpoint.PostResolution, Data: encode(s)}
 }
 
 func (s *postedResolution) refused(id, reason string) error {

@@ -106,7 +106,7 @@ var nothingMore = json.RawMessage("{}")
 // noteDrains drains the posts that cancelled a run without a cancel of their own.
 func (r *run) noteDrains(from int) {
 	for i := from; i < len(r.drains); i++ {
-		r.note(r.drains[i], postCancel)
+		r.note(r.drains[i], checkpoint.PostCancel)
 	}
 	if r.drains != nil {
 		r.drains = nil

@@ -133,7 +133,7 @@ func (r *run) sayTold(manual bool, was checkpoint.Status) early {
 		return early{}
 	}
 	for _, p := range r.found {
-		if p.Kind == postResolution {
+		if p.Kind == checkpoint.PostResolution {
 			r.sayAll([]checkpoint.Entry{r.m.drained(p)})
 		}
 	}
@@ -146,7 +146,7 @@ func (r *run) sayTold(manual bool, was checkpoint.Status) early {
 // foundWork reports whether something was posted that is not input: that waits until the run is
 // completed.
 func (r *run) foundWork() bool {
-	return slices.ContainsFunc(r.found, func(p checkpoint.Post) bool { return p.Kind != postTurn })
+	return slices.ContainsFunc(r.found, func(p checkpoint.Post) bool { return p.Kind != checkpoint.PostTurn })
 }
 
 // repeated is what drains input that was posted again when it had been taken: nothing else is to be
@@ -161,7 +161,7 @@ func (r *run) repeated(m *machine, head checkpoint.Head, posts []checkpoint.Post
 		return nil
 	}
 	for _, p := range posts {
-		if p.Kind == postTurn && m.seen[p.ID] {
+		if p.Kind == checkpoint.PostTurn && m.seen[p.ID] {
 			lines = append(lines, m.drained(p))
 		}
 	}

@@ -96,7 +96,7 @@ func (c *core) tag(ctx context.Context, id, address, name string, options []RunO
 		return err
 	}
 	post := checkpoint.Post{
-		ID: tagPost(id, name), Kind: postTag,
+		ID: tagPost(id, name), Kind: checkpoint.PostTag,
 		Data: encode(checkpoint.Tag{Name: name, Seq: point.Seq, Author: by}),
 	}
 	if err = c.store.Post(ctx, id, post); err == nil || errors.Is(err, checkpoint.ErrConflict) {
@@ -186,7 +186,7 @@ func (c *core) postedTags(ctx context.Context, id string) (map[string]uint64, er
 	tags := map[string]uint64{}
 	for _, p := range posts {
 		var t checkpoint.Tag
-		if p.Kind == postTag && json.Unmarshal(p.Data, &t) == nil {
+		if p.Kind == checkpoint.PostTag && json.Unmarshal(p.Data, &t) == nil {
 			tags[t.Name] = t.Seq
 		}
 	}

@@ -169,14 +169,14 @@ func (r *run) postedInputs(h *tenure) (inputs []input, err error, owner bool) {
 	shared := r.portion()
 	for _, p := range posts {
 		switch {
-		case p.Kind == postCancel && !slices.Contains(r.moot, p.ID):
+		case p.Kind == checkpoint.PostCancel && !slices.Contains(r.moot, p.ID):
 			r.cancel(postedCause(p))
 			r.halting = true
-		case p.Kind == postTag, p.Kind == postNote:
+		case p.Kind == checkpoint.PostTag, p.Kind == checkpoint.PostNote:
 			if !r.takePost(h, &shared, p) {
 				return nil, nil, false
 			}
-		case p.Kind == postTurn && !r.m.seen[p.ID]:
+		case p.Kind == checkpoint.PostTurn && !r.m.seen[p.ID]:
 			var t postedTurn
 			err := json.Unmarshal(p.Data, &t)
 			inputs = append(inputs, input{post: p.ID, delta: t.Delta, cells: t.Cells, err: err})

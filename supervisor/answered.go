@@ -17,7 +17,7 @@ func (s *Supervisor) goesOn(ctx context.Context, info *checkpoint.Info) (bool, e
 	}
 	posts, err := s.store.Posts(ctx, info.Run)
 	for _, p := range posts {
-		if p.Kind == "answer" || p.Kind == "resolution" { // which nobody has taken into the log
+		if p.Kind == checkpoint.PostAnswer || p.Kind == checkpoint.PostResolution { // which nobody has taken into the log
 			return true, nil
 		}
 	}

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"fmt"
 	"reflect"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -50,12 +51,38 @@ func present(ctx context.Context, s *Supervisor) error {
 	return nil
 }
 
-// joinable refuses options that must not be lost where a submission joins another one.
-func joinable(options []dispatcher.RunOption) error {
+// Options that a call can't pass on, and why.
+var (
+	notForContinue = map[string]string{
+		"Answering": "is not looked at if the run is at work already: Answer before this, or give it to a call of Go",
+		"Drain":     "is the supervisor's, which gives its own to every call: call its Drain, or leave the option out",
+		"OrStart":   "is for a Turn: give it to one in a call of Go",
+	}
+	notForSubmit = map[string]string{
+		"Answering": notForContinue["Answering"],
+		"Drain":     notForContinue["Drain"],
+		"OrStart":   notForContinue["OrStart"],
+		"From":      "is for Continue, which goes on with a run that exists, or for a call of Go",
+		"Expire":    "is for Continue, which goes on with a run that exists, or for a call of Go",
+	}
+)
+
+// passable refuses options that a call can't pass on, before anything waits with them.
+func passable(options []dispatcher.RunOption, not map[string]string) error {
 	for _, o := range options {
-		if o.Name() == "Answering" {
-			return &OptionError{"Answering", "is not looked at if the run is at work already: Answer before this, or give it to a call of Go"}
+		if reason, ok := not[o.Name()]; ok {
+			return &OptionError{o.Name(), reason}
 		}
 	}
 	return nil
+}
+
+// notOurs says that the call of Go for run has worked on another one, and returned err.
+func notOurs(run, graph, other string, err error) error {
+	reason := fmt.Errorf("its call worked on run %q: give Go the id that it gives the dispatcher", other)
+	if err != nil {
+		// Not wrapped: what became of the other run says nothing of this one.
+		reason = fmt.Errorf("%w (it returned: %v)", reason, err)
+	}
+	return &RunError{Run: run, Graph: graph, Err: reason}
 }

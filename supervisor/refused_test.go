@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -46,6 +47,108 @@ func TestWhatCannotBeJoinedIsRefused(t *testing.T) {
 		}
 		close(hold)
 		completes(t, task)
+	})
+}
+
+// An option that a submission can't pass on is refused before anything waits, and not when the run
+// has its turn.
+func TestOptionsThatCannotBePassedOnAreRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var store memory.Store
+		d := process(t, line(t, "line", 1, nil), &store, dispatcher.Options{})
+		s := supervise(t, &store, supervisor.Options{Observe: func(e supervisor.Event) {
+			if e.Run != "run" {
+				t.Errorf("told %v", e)
+			}
+		}}, d)
+		completes(t, submit(t, s, d, "", "run"))
+		for _, option := range []dispatcher.RunOption{
+			dispatcher.Answering("", true), dispatcher.Drain(make(chan struct{})), dispatcher.OrStart(),
+			dispatcher.From(checkpoint.Cursor{}), dispatcher.Expire("once#ok"),
+		} {
+			var refused *supervisor.OptionError
+			_, err := supervisor.Submit(t.Context(), s, d, "", "none", nil, option)
+			if !errors.As(err, &refused) || refused.Option != option.Name() {
+				t.Errorf("Submit with %s returns %v", option.Name(), err)
+			}
+			if option.Name() == "From" || option.Name() == "Expire" {
+				continue
+			}
+			_, err = s.Continue(t.Context(), "", "run", option)
+			if !errors.As(err, &refused) || refused.Option != option.Name() {
+				t.Errorf("Continue with %s returns %v", option.Name(), err)
+			}
+		}
+	})
+}
+
+// Continue goes on from the cursor that it is given, and from no other.
+func TestContinueFromACursor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var store memory.Store
+		left(t, "line", 3, &store, "run")
+		d := process(t, line(t, "line", 3, nil), &store, dispatcher.Options{})
+		s := supervise(t, &store, supervisor.Options{}, d)
+		at, err := d.State(t.Context(), "run")
+		if err != nil {
+			t.Fatal(err)
+		}
+		from := func(c checkpoint.Cursor) error {
+			task, err := s.Continue(t.Context(), "", "run", dispatcher.From(c))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = task.Wait(t.Context())
+			return err
+		}
+		stale := at.Cursor
+		stale.Seq--
+		if err := from(stale); !errors.Is(err, dispatcher.ErrStaleCursor) {
+			t.Errorf("from a cursor of before: %v", err)
+		}
+		if err := from(at.Cursor); err != nil {
+			t.Errorf("from where the run stands: %v", err)
+		}
+	})
+}
+
+// A call of Go that works on another run than the one whose turn it is has both named, and its
+// result is not taken for that of this one, however it ended.
+func TestGoOfAnotherRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var store memory.Store
+		fails := false
+		d := process(t, line(t, "line", 1, func(context.Context, int) error {
+			if fails {
+				return errLost
+			}
+			return nil
+		}), &store, dispatcher.Options{})
+		s := supervise(t, &store, supervisor.Options{}, d)
+		for _, other := range []string{"ends", "fails"} {
+			fails = other == "fails"
+			task, err := supervisor.Go(t.Context(), s, d, "", "mine",
+				func(ctx context.Context, drain dispatcher.RunOption) (*dispatcher.Result[parcel], error) {
+					return d.Run(ctx, other, nil, drain)
+				})
+			if err != nil {
+				t.Fatal(err)
+			}
+			res, err := task.Wait(t.Context())
+			var refused *supervisor.RunError
+			if !errors.As(err, &refused) || refused.Run != "mine" || !strings.Contains(err.Error(), `"`+other+`"`) {
+				t.Errorf("the call that %s returns %v", other, err)
+			}
+			if fails && (errors.Is(err, errLost) || !strings.Contains(err.Error(), errLost.Error())) {
+				t.Errorf("the failure of another run: %v", err)
+			}
+			if res.Run != "mine" || res.Status != "" || res.State.Steps.Len() != 0 {
+				t.Errorf("the call that %s has the result %+v", other, res)
+			}
+		}
+		if _, err := store.Stat(t.Context(), "mine"); !errors.Is(err, checkpoint.ErrNotFound) {
+			t.Errorf("there is a run of the task's id: %v", err)
+		}
 	})
 }
 

@@ -24,7 +24,7 @@ type Task[S any] struct {
 // its end.
 //
 // A run that waits for its turn is in memory alone until it has begun: if the process dies before,
-// it is lost, with its input. Whoever has to keep it keeps what it came from until then, or opens
+// it is lost, with its input. Whoever has to keep it keeps what it came from until then, or makes
 // it before acknowledging it, as the package says; [Drain].Waiting has those that never began.
 //
 // If the run waits or is at work already, the task is the one that is there: input and options are
@@ -40,14 +40,14 @@ type Task[S any] struct {
 //
 // ErrDraining if the supervisor drains, a [*QueueError] if too many runs wait, a [*RunError] that
 // wraps ErrOtherStore if d has not the supervisor's store, an [*OptionError] if one of ctx, s and d
-// is nil, or for dispatcher.Answering, which a task that is joined would not look at (Answer, or
-// [Go]), an error that wraps ctx's cause if ctx is done already; then nothing has happened. A ctx
-// that ends later changes nothing.
+// is nil, for dispatcher.Answering, which a task that is joined would not look at (Answer, or
+// [Go]), and for Drain, From, Expire and OrStart, an error that wraps ctx's cause if ctx is done
+// already; then nothing has happened. A ctx that ends later changes nothing.
 func Submit[S any](
 	ctx context.Context, s *Supervisor, d *dispatcher.Dispatcher[S], key, run string, input func(*S),
 	options ...dispatcher.RunOption,
 ) (*Task[S], error) {
-	if err := joinable(options); err != nil {
+	if err := passable(options, notForSubmit); err != nil {
 		return nil, err
 	}
 	own := slices.Clone(options) // it may wait, and they are the caller's
@@ -67,8 +67,9 @@ func Submit[S any](
 // often as it has none. Where it had none for a run that exists, as for a Turn, the task ends with
 // checkpoint.ErrFull.
 //
-// A nil call is an [*OptionError]; so is, for who waits, that call returned a nil result and
-// a nil error.
+// A nil call is an [*OptionError]; so is, for who waits, that call returned a nil result and a nil
+// error. If it worked on another run than this one, whose turn it was not, the task ends with a
+// [*RunError] that names both and wraps nothing: what became of that run is in the store.
 func Go[S any](
 	ctx context.Context, s *Supervisor, d *dispatcher.Dispatcher[S], key, run string,
 	call func(ctx context.Context, drain dispatcher.RunOption) (*dispatcher.Result[S], error),
@@ -95,8 +96,11 @@ func enter[S any](
 	drain := dispatcher.Drain(s.drain)
 	t, err := s.submit(ctx, run, d.Graph(), key, how, func(ctx context.Context) outcome {
 		res, err := call(ctx, drain)
-		if res == nil && err == nil {
+		switch {
+		case res == nil && err == nil:
 			err = &OptionError{"call", "returned neither a result nor an error: return what the dispatcher does"}
+		case res != nil && res.Run != "" && res.Run != run:
+			return outcome{err: notOurs(run, d.Graph(), res.Run, err), abandoned: len(res.Abandoned) > 0}
 		}
 		return outcomeOf(res, err)
 	})
@@ -117,7 +121,7 @@ func (s *Supervisor) Continue(
 	if err := present(ctx, s); err != nil {
 		return nil, err
 	}
-	if err := joinable(options); err != nil {
+	if err := passable(options, notForContinue); err != nil {
 		return nil, err
 	}
 	if err := checkpoint.CheckRunID(run); err != nil {

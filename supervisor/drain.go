@@ -42,9 +42,10 @@ func (e *ending) note(t *ticket) {
 	}
 }
 
-// noteWaiting says that t will not begin.
-func (e *ending) noteWaiting(t *ticket) {
-	if t.held.err != nil && t.held.stands != unopened {
+// noteWaiting says that t will not begin. left is whether an earlier call for the run has left it
+// running.
+func (e *ending) noteWaiting(t *ticket, left bool) {
+	if left || t.held.err != nil && t.held.stands != unopened {
 		e.Left = append(e.Left, t.run)
 		return
 	}
@@ -135,11 +136,15 @@ func (s *Supervisor) beginEnding() (e *ending, waiting []*ticket) {
 		close(t.done)
 		t.next.ends(t.out) // who has joined it at work, before it was put back
 		t.next = nil
-		s.ending.noteWaiting(t)
+		_, left := s.full[t.run]
+		s.ending.noteWaiting(t, left)
+		delete(s.full, t.run)
 		waiting = append(waiting, t)
 	}
 	for run := range s.full {
-		s.ending.Left = append(s.ending.Left, run)
+		if s.tickets[run] == nil { // else it is at work, and noted when that is over
+			s.ending.Left = append(s.ending.Left, run)
+		}
 	}
 	s.leftQueue()
 	if s.working == 0 {

@@ -164,11 +164,9 @@ func (s *Supervisor) tryStore(round int) []*ticket {
 // learn begins the hold, or ends it if t has tried the store and rests. What it failed with
 // otherwise tells nothing of room: another one tries in its turn. s.mu is held.
 func (s *Supervisor) learn(t *ticket) {
+	s.mark(t)
 	if t.out.full() {
 		s.noRoom(t)
-		if t.out.stands == running && !t.out.abandoned {
-			s.full[t.run] = struct{}{}
-		}
 		return
 	}
 	wrote := t.out.rested() && !t.out.idle
@@ -181,6 +179,18 @@ func (s *Supervisor) learn(t *ticket) {
 	s.hold.tries = nil
 	if wrote {
 		s.lift()
+	}
+}
+
+// mark notes whether a run whose work is over was left running since the store had no room. Of one
+// that was, a call that was refused, say, tells nothing. s.mu is held.
+func (s *Supervisor) mark(t *ticket) {
+	full := t.out.full()
+	switch {
+	case full && t.out.stands == running && !t.out.abandoned:
+		s.full[t.run] = struct{}{}
+	case full && t.out.stands != unknown, t.out.rested(), errors.Is(t.out.err, checkpoint.ErrNotFound):
+		delete(s.full, t.run)
 	}
 }
 

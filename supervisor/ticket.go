@@ -162,7 +162,6 @@ func (s *Supervisor) admit(t *ticket, how joining) (first []*ticket, joined *tic
 		return nil, nil, &QueueError{Run: t.run, Key: t.key, Waiting: n, PerKey: true}
 	}
 	s.tickets[t.run] = t
-	delete(s.full, t.run)
 	s.queue.push(t)
 	return s.beginNext(), nil, nil
 }

@@ -34,6 +34,9 @@ func (s *Supervisor) withdraw(t *ticket) bool {
 		return false
 	}
 	delete(s.tickets, t.run)
+	if t.held.err != nil && t.held.stands == running {
+		s.full[t.run] = struct{}{}
+	}
 	t.out = t.notBegun(ErrWithdrawn)
 	close(t.done)
 	t.next.ends(t.out) // who has joined it at work, before it was put back

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -47,16 +48,33 @@ const (
 	running           // it was left running, or pending
 )
 
-func (s *Supervisor) stands(ctx context.Context, run string) standing {
+// stands tells the head of the run as well.
+func (s *Supervisor) stands(ctx context.Context, run string) (standing, uint64) {
 	switch info, err := s.store.Stat(ctx, run); {
 	case errors.Is(err, checkpoint.ErrNotFound):
-		return unopened
+		return unopened, 0
 	case err != nil:
-		return unknown
+		return unknown, 0
 	case info.Status.Resting():
-		return atRest
+		return atRest, info.Head.Seq
+	default:
+		return running, info.Head.Seq
 	}
-	return running
+}
+
+// fitting are the options of a Continue of a run whose head was at head when it was submitted. One
+// that is made again since the store had no room, and has brought the run on before, goes on from
+// there as Recover does: no From leads there, and what was to Expire may have.
+func (s *Supervisor) fitting(run string, head uint64, options []dispatcher.RunOption) []dispatcher.RunOption {
+	s.mu.Lock()
+	held := s.tickets[run].held
+	s.mu.Unlock()
+	if held.stands != running || held.head == head {
+		return options
+	}
+	return slices.DeleteFunc(slices.Clone(options), func(o dispatcher.RunOption) bool {
+		return o.Name() == "From" || o.Name() == "Expire"
+	})
 }
 
 // again reports whether the call for a run is made once more when the store has room: one that goes

@@ -155,7 +155,7 @@ func (s *Supervisor) resume(
 		if how == recovers {
 			return s.unlessRested(ctx, r, info.Run, all)
 		}
-		return outcomeOf(r.Continue(ctx, info.Run, all...))
+		return outcomeOf(r.Continue(ctx, info.Run, s.fitting(info.Run, info.Head.Seq, all)...))
 	})
 }
 

@@ -46,6 +46,7 @@ type outcome struct {
 	abandoned bool     // a node was, and has perhaps not returned
 	idle      bool     // the run was not left running any more when its turn came
 	stands    standing // if it is full
+	head      uint64   // of the run then
 	err       error
 }
 
@@ -93,7 +94,7 @@ func (s *Supervisor) submit(
 		}
 		out := call(of)
 		if out.full() {
-			out.stands = s.stands(context.WithoutCancel(of), run) // a Drain may have ended the call
+			out.stands, out.head = s.stands(context.WithoutCancel(of), run) // a Drain may have ended the call
 		}
 		return out
 	}

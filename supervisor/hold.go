@@ -115,7 +115,8 @@ func (s *Supervisor) putBack(t *ticket) bool {
 		return false
 	}
 	s.leaves(t)
-	t.held, t.out, t.submitted, t.began = t.out, outcome{}, false, false
+	t.submitted = t.submitted && t.out.stands != running // else who has submitted a run at rest wants it gone on with
+	t.held, t.out, t.began = t.out, outcome{}, false
 	t.came, t.told = time.Now(), make(chan struct{})
 	if s.hold.tries == t {
 		s.queue.push(t)

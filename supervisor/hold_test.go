@@ -299,6 +299,47 @@ func TestARunThatWaitsForRoomStaysCancelled(t *testing.T) {
 	})
 }
 
+// A run that somebody has cancelled before a Recover had its turn, and that was submitted before,
+// is gone on with for who submitted it, also if there was no room for that at first.
+func TestARecoveredRunThatWasSubmittedWaitsForRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, full := new(memory.Faulty), atomic.Bool{}
+		store.Fail = func(_ context.Context, w memory.Write) memory.Fault {
+			if w.Run == "a" && full.Load() {
+				return memory.Full
+			}
+			return memory.None
+		}
+		left(t, "line", 2, store, "a")
+		d := process(t, line(t, "line", 2, func(context.Context, int) error { lasts(time.Second); return nil }), store, dispatcher.Options{})
+		s := supervise(t, store, supervisor.Options{Cap: 1}, d)
+		first := submit(t, s, d, "", "first")
+		recovered := recovering(t, s)
+		synctest.Wait()
+		task, err := s.Continue(t.Context(), "", "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Cancel(t.Context(), "a", errLost); err != nil {
+			t.Fatal(err)
+		}
+		full.Store(true)
+		completes(t, first)
+		lasts(time.Minute)
+		holds(t, s, 1)
+		full.Store(false)
+		if res, err := task.Wait(t.Context()); err != nil || res.Status != checkpoint.StatusCompleted {
+			t.Errorf("Wait = %s, %v", res.Status, err)
+		}
+		if r := <-recovered; !slices.Equal(r.Rested, []string{"a"}) {
+			t.Errorf("Recover = %+v", r)
+		}
+		if _, err := s.Drain(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // A node that returns ErrFull, of another store, has failed, and keeps nobody from the store.
 func TestANodeThatFindsNoRoomElsewhereFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

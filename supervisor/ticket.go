@@ -20,7 +20,7 @@ type ticket struct {
 	call            func() outcome          // the work; it ends soon after cancel
 	cancel          context.CancelCauseFunc // ends the context of call
 	waits           bool                    // it is in the queue, which says so
-	submitted       bool                    // somebody has joined it who did not come to recover it, or since it was put back
+	submitted       bool                    // somebody has joined it who did not come to recover it; since it was put back, if it was left running then
 	began           bool                    // Began was told of it, or is being told
 	alone           bool                    // its call is not one that goes on with the run, and is not made twice
 	held            outcome                 // of the call before, if that had no room and is made again; else zero

@@ -52,8 +52,9 @@
 // the head of its key: with [PutBack] told of it, and its Task not done. A second later one run
 // tries the store, and if that is refused it waits behind the others of its key, and the next one
 // tries twice as long behind it, at most half a minute. The first that comes to rest, or is at work
-// still when the next one would try, ends that. A run that had begun waits so too, and goes on as
-// with Recover. One that is refused four times more where others have come to rest meanwhile, as
+// still when the next one would try, ends that; if the store is full again before any has come to
+// rest, the next wait is longer still. A run that had begun waits so too, and goes on as with
+// Recover. One that is refused four times more where others have come to rest meanwhile, as
 // one of large values may be while small ones still fit, waits no more: it ends with
 // checkpoint.ErrFull. A call of [Go] is made again only if its run is not in the store, where it
 // has changed nothing; else it ends with checkpoint.ErrFull, and Recover goes on with the run. A

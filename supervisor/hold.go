@@ -127,22 +127,20 @@ func (s *Supervisor) putBack(t *ticket) bool {
 	return true
 }
 
-// noRoom begins the hold, and has it wait twice as long if t is the run that tried the store, or
-// began one before: what it does before it finds no room may take longer than the hold, which has
-// ended then. s.mu is held.
+// noRoom begins the hold, and has it wait twice as long if t is the run that tried the store, or if
+// nobody has come to rest since the last one: what runs do before they find no room may take longer
+// than the hold, which has ended then. s.mu is held.
 func (s *Supervisor) noRoom(t *ticket) {
 	h := &s.hold
 	switch {
-	case h.wait == 0 && t.lone == 0:
-		h.wait = min(max(firstHold, 2*t.waited), longestHold)
 	case h.wait == 0:
-		h.wait = firstHold
+		h.wait = min(max(firstHold, 2*s.waited), longestHold)
 	case h.tries == t:
 		h.wait = min(2*h.wait, longestHold)
 	default: // it had begun before
 		return
 	}
-	h.tries, t.waited = nil, h.wait
+	h.tries, s.waited = nil, h.wait
 	s.awaitRoom()
 }
 
@@ -191,6 +189,7 @@ func (s *Supervisor) learn(t *ticket) {
 	wrote := t.out.rested() && !t.out.idle
 	if wrote {
 		s.rested++
+		s.waited = 0
 	}
 	if s.hold.tries != t {
 		return

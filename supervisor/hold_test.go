@@ -487,6 +487,46 @@ func TestALongNodeBeforeAFullStoreIsNotBegunAllTheTime(t *testing.T) {
 	})
 }
 
+// So it is of many runs, however many there are: as long as none comes to rest they wait longer and
+// longer together.
+func TestManyLongNodesBeforeAFullStoreAreNotBegunAllTheTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		attempts, appends := 0, map[string]int{}
+		store := new(memory.Faulty)
+		store.Fail = func(_ context.Context, w memory.Write) memory.Fault {
+			mu.Lock()
+			defer mu.Unlock()
+			if w.Method == "Append" {
+				appends[w.Run]++
+			}
+			if w.Method == "Append" && appends[w.Run]%2 == 0 { // that it begins is a small one
+				return memory.Full
+			}
+			return memory.None
+		}
+		d := process(t, line(t, "line", 1, func(context.Context, int) error {
+			mu.Lock()
+			attempts++
+			mu.Unlock()
+			lasts(5 * time.Second)
+			return nil
+		}), store, dispatcher.Options{})
+		s := supervise(t, store, supervisor.Options{}, d)
+		const runs = 64
+		for i := range runs {
+			submit(t, s, d, "", fmt.Sprint("r-", i))
+		}
+		lasts(10 * time.Minute)
+		if attempts > 10*runs {
+			t.Errorf("%d runs were begun %d times in ten minutes", runs, attempts)
+		}
+		if _, err := s.Drain(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // A run whose opening was refused when a Drain had ended its call is nowhere in the store, and told
 // so.
 func TestDrainTellsWhatWasNeverOpened(t *testing.T) {

@@ -78,6 +78,7 @@ type Supervisor struct {
 	moved   chan struct{}       // closed when a run leaves the queue; nil if nobody waits for that
 	hold    hold                // keeps those that wait from beginning
 	rested  uint64              // how many runs have come to rest, for whom the store had room
+	waited  time.Duration       // how long the last hold was; zero if one has come to rest since
 	full    map[string]struct{} // runs that were left running since the store had no room, and have not come to rest here since
 	ending  *ending             // nil until the supervisor drains
 }

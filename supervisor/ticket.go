@@ -24,7 +24,6 @@ type ticket struct {
 	began           bool                    // Began was told of it, or is being told
 	alone           bool                    // its call is not one that goes on with the run, and is not made twice
 	held            outcome                 // of the call before, if that had no room and is made again; else zero
-	waited          time.Duration           // how long the hold was that it has begun or made longer last
 	rested          uint64                  // of the supervisor, when it had no room last
 	lone            int                     // how often it had no room again where others had found some meanwhile
 	over            bool                    // call has returned out, which end has still to make known

@@ -132,3 +132,49 @@ func createHangs(t *testing.T, n int, heeding bool, grace time.Duration) bool {
 	completes(t, res, err)
 	return hung
 }
+
+// Observers and hooks are told that a run which was created is Pending, and of no error: nothing
+// was drained. A Start that was drained before anything began says both.
+func TestCreateIsToldAsWhatItIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var store memory.Store
+		var rested []dispatcher.Event
+		var ended []dispatcher.End
+		d := process(t, callsTalk(t, nil), &store, dispatcher.Options{
+			Observe: func(e dispatcher.Event) {
+				if e.Kind == dispatcher.RunRested {
+					rested = append(rested, e)
+				}
+			},
+			Hooks: dispatcher.Hooks{OnEnd: func(_ context.Context, e dispatcher.End) error {
+				ended = append(ended, e)
+				return nil
+			}},
+		})
+		told := func(call string, want error) {
+			t.Helper()
+			if len(rested) != 1 || len(ended) != 1 {
+				t.Fatalf("%s is told %d times, and ends %d times", call, len(rested), len(ended))
+			}
+			e, end := rested[0], ended[0]
+			if e.Status != checkpoint.StatusPending || !e.Live || (e.Cause == "") != (want == nil) || !errors.Is(e.Err, want) {
+				t.Errorf("%s is told as %s, %s: %v", call, e.Status, e.Cause, e.Err)
+			}
+			if end.Status != checkpoint.StatusPending || !errors.Is(end.Err, want) {
+				t.Errorf("%s ends as %s: %v", call, end.Status, end.Err)
+			}
+			rested, ended = nil, nil
+		}
+		if err := d.Create(t.Context(), run, nil); err != nil {
+			t.Fatal(err)
+		}
+		told("Create", nil)
+		now := make(chan struct{})
+		close(now)
+		_, err := d.Start(t.Context(), run+"-2", nil, dispatcher.Drain(now))
+		if !errors.Is(err, dispatcher.ErrDrain) {
+			t.Fatal(err)
+		}
+		told("Start", dispatcher.ErrDrain)
+	})
+}

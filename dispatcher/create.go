@@ -44,8 +44,21 @@ func (c *core) create(ctx context.Context, id string, input func(any), options [
 	defer context.AfterFunc(ctx, func() { end(ErrDrain) })()
 	defer end(nil)
 	_, err := c.run(until, id, modeStart, input, append(slices.Clip(options), Drain(drained)))
+	return created(err)
+}
+
+// created is what Create returns of a drained start: a run that is Pending is what it is for.
+func created(err error) error {
 	if rest := (*Rest)(nil); errors.As(err, &rest) && rest.Status == checkpoint.StatusPending {
 		return nil
+	}
+	return err
+}
+
+// returns is the error of the call that began the run's work as its caller gets it.
+func (r *run) returns(err error) error {
+	if r.drain == drained {
+		return created(err)
 	}
 	return err
 }

@@ -12,13 +12,14 @@ import (
 // Hooks are asked where runs begin and end to be at work, and round visits. They are not
 // part of the graph: a run may be resumed under others. The zero Hooks ask nobody.
 type Hooks struct {
-	// OnStart is called each time a run is about to be at work in a call: to be opened, resumed, or
-	// given a turn. The call has the run's lease then, and nothing is in the log yet, but for the
-	// answers of the call ([Answering]), which stay. If it returns an error or panics the call
-	// returns that as a [*FaultError] of kind hook, and nothing has changed. It is not called where
-	// there is nothing to do: of a completed run for which no input waits, or one of which all that
-	// is left waits for answers, whatever input is queued behind them, or one that failed at a
-	// dag.Fail; nor for the further turns that a call may begin. Nil means no.
+	// OnStart is called each time a run is about to be at work in a call: to be opened, as by
+	// Create too, resumed, or given a turn. The call has the run's lease then, and nothing is in
+	// the log yet, but for the answers of the call ([Answering]), which stay. If it returns an
+	// error or panics the call returns that as a [*FaultError] of kind hook, and nothing has
+	// changed. It is not called where there is nothing to do: of a completed run for which no input
+	// waits, or one of which all that is left waits for answers, whatever input is queued behind
+	// them, or one that failed at a dag.Fail; nor for the further turns that a call may begin. Nil
+	// means no.
 	OnStart func(context.Context, Start) error
 	// OnEnd is called once for each OnStart that returned nil, however the call ends, when how the
 	// run rests is durable and before its lease is given back, so that nobody else has the run
@@ -50,12 +51,13 @@ type End struct {
 	Turn        int
 	Correlation string
 	Labels      map[string]string // must not be changed
-	// Status, Cursor and Abandoned are those of the call's Result: Running if the run was
-	// drained, or was left behind because its store failed or did not answer.
+	// Status, Cursor and Abandoned are those of the call's Result: Running if the run was drained,
+	// or was left behind because its store failed or did not answer; Pending if it was drained
+	// before anything had begun, or was made by Create.
 	Status    checkpoint.Status
 	Cursor    checkpoint.Cursor
 	Abandoned []string
-	Err       error // what the call returns; nil if the run is completed
+	Err       error // what the call returns; nil if the run is completed, or was made by Create
 }
 
 // What a call has come to with its hooks. The owner goes on to hooksBegun, the caller to
@@ -194,7 +196,7 @@ func (r *run) ended(rep *report, err error) End {
 	return End{
 		Run: r.id, Graph: r.present.graph, Turn: max(rep.Turn, r.present.turn),
 		Correlation: r.present.correlation, Labels: r.present.labels,
-		Status: rep.Status, Cursor: rep.Cursor, Abandoned: slices.Clone(rep.Abandoned), Err: err,
+		Status: rep.Status, Cursor: rep.Cursor, Abandoned: slices.Clone(rep.Abandoned), Err: r.returns(err),
 	}
 }
 

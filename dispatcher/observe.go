@@ -172,11 +172,14 @@ func (r *run) tellLeft(err error) {
 	r.await(told, doingObserve)
 }
 
-// left is the notice of a call that ends and leaves the run running.
+// left is the notice of a call that ends and leaves the run running, or pending.
 func (r *run) left(err error) Event {
 	e := r.about.Load().event(RunRested, r.durable.Load())
-	e.Live, e.Status, e.Err = true, checkpoint.StatusRunning, err
-	if err != nil {
+	e.Live, e.Status = true, checkpoint.StatusRunning
+	if rest, ok := err.(*Rest); ok && rest.Status == checkpoint.StatusPending {
+		e.Status = rest.Status
+	}
+	if e.Err = r.returns(err); e.Err != nil {
 		e.Cause = plain(err)
 	}
 	return e

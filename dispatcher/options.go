@@ -33,9 +33,9 @@ type Options struct {
 	// Rewind, Tag) it sees from the goroutine of that call, before the call lets go of the run and
 	// returns; a call that goes on with the run is ErrBusy there, and a note of a note makes the
 	// next one. It sees what this dispatcher writes, and not what others do to the store; nor the
-	// cancel of a run at rest, so that RunRested is always the end of a call that was at work, nor
-	// what Trim and Fork write: Events tells those too. Its panics are ignored. Nil means nobody
-	// does.
+	// cancel of a run at rest, so that RunRested is always the end of a call that was at work (of a
+	// Create, of status Pending), nor what Trim and Fork write: Events tells those too. Its panics
+	// are ignored. Nil means nobody does.
 	Observe func(Event)
 	// Hooks are asked where runs begin and end, and round visits.
 	Hooks Hooks

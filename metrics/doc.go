@@ -10,7 +10,7 @@
 // # Names
 //
 //	name                              type       labels                what
-//	pawl_runs_started_total           counter    graph                 runs that were opened by a call that ran them
+//	pawl_runs_started_total           counter    graph                 runs that were opened, forks apart
 //	pawl_runs_resumed_total           counter    graph                 calls that went on with a run
 //	pawl_runs_rested_total            counter    graph, status         rests: calls and turns that ended, by what became of the run
 //	pawl_runs_in_flight               gauge      graph                 calls that have not ended
@@ -45,13 +45,14 @@
 // Every label has few values. graph is the name of a graph; node is a node path, which has no
 // iterations (compose-loop/validate), and "" for the frame of the run itself; status is how a run
 // came to rest, or running if the call left it behind: its dispatcher drained, or its store failed;
-// kind is before, after, asked, effect or doubt; reason is full, draining or, of a run that is
-// there and can't be joined, busy. outcome is, of an attempt, done or a dag.FailureKind (in_doubt
-// counts what nobody knows, as does the kind doubt); of an effect, kept, or not_done, if it did not
-// happen, or lost, if it happened and its output can't be kept, or resolved, if somebody has said
-// what came of it, either way; of a recovery, rested or failed; of the work of a supervisor on a
-// run, rested, completed or not, drained, full, if the store had no room, or failed, if the call
-// did otherwise; of a drain, ended or stuck.
+// or pending if nothing of it had begun then, as of one that Create made; kind is before, after,
+// asked, effect or doubt; reason is full, draining or, of a run that is there and can't be joined,
+// busy. outcome is, of an attempt, done or a dag.FailureKind (in_doubt counts what nobody knows, as
+// does the kind doubt); of an effect, kept, or not_done, if it did not happen, or lost, if it
+// happened and its output can't be kept, or resolved, if somebody has said what came of it, either
+// way; of a recovery, rested or failed; of the work of a supervisor on a run, rested, completed or
+// not, drained, full, if the store had no room, or failed, if the call did otherwise; of a drain,
+// ended or stuck.
 //
 // # What is counted
 //
@@ -62,5 +63,6 @@
 //
 // A call that goes on with turns which were enqueued counts a rest for each turn that it ends,
 // beside one of turns_total for each that it begins. A fork is opened and not run: the first call
-// that runs it counts as one that went on with a run.
+// that runs it counts as one that went on with a run. So does the one that begins a run which
+// Create has made, which had been counted as started, and its rest as pending.
 package metrics

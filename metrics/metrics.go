@@ -48,7 +48,7 @@ func New(reg prometheus.Registerer) (*Metrics, error) {
 		return nil, &ArgumentError{"registerer", "is nil: give prometheus.DefaultRegisterer, or a registry of your own"}
 	}
 	m := &Metrics{
-		started:    counter("runs_started_total", "Runs that were opened by a call that ran them.", "graph"),
+		started:    counter("runs_started_total", "Runs that were opened, forks apart.", "graph"),
 		resumed:    counter("runs_resumed_total", "Calls that went on with a run.", "graph"),
 		rested:     counter("runs_rested_total", "Rests: calls and turns that ended, by what became of the run.", "graph", "status"),
 		supersteps: histogram("superstep_duration_seconds", "Supersteps of a frame.", durations, "graph", "node"),

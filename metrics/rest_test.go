@@ -155,6 +155,32 @@ func TestForksAreResumed(t *testing.T) {
 	})
 }
 
+// A run that is created is counted as one that was opened and rests pending, and whoever begins it
+// goes on with it.
+func TestCreatedRunsArePending(t *testing.T) {
+	reg, m := newMetrics(t)
+	b := dag.New[journey]("g")
+	dag.Step(b, "walk", walk)
+	d, err := dispatcher.New(graphOf(t, b), new(memory.Store), dispatcher.Options{Observe: m.Observe})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Create(t.Context(), "r", nil); err != nil {
+		t.Fatal(err)
+	}
+	scraped(t, reg).check(t, scrape{
+		`pawl_runs_started_total{graph="g"}`: 1, `pawl_runs_in_flight{graph="g"}`: 0,
+		`pawl_runs_rested_total{graph="g",status="pending"}`: 1,
+	})
+	if _, err := d.Run(t.Context(), "r", nil); err != nil {
+		t.Fatal(err)
+	}
+	scraped(t, reg).check(t, scrape{
+		`pawl_runs_started_total{graph="g"}`: 1, `pawl_runs_resumed_total{graph="g"}`: 1, `pawl_runs_in_flight{graph="g"}`: 0,
+		`pawl_runs_rested_total{graph="g",status="pending"}`: 1, `pawl_runs_rested_total{graph="g",status="completed"}`: 1,
+	})
+}
+
 // A visit is denied by who rejects its effect, too.
 func TestRejectedEffectIsADenial(t *testing.T) {
 	reg, m := newMetrics(t)

@@ -20,12 +20,14 @@
 //
 // # Whose a run is
 //
-// A run that was submitted belongs to the supervisor. The context of a submission gives the
-// run its values, and neither its end nor its deadline; with one that is done already nothing is
-// submitted. That of a Wait ends the waiting. To end a run at work, cancel it by its id
+// A run that was submitted belongs to the supervisor. The context of a submission gives the run its
+// values, and neither its end nor its deadline; with one that is done already nothing is submitted.
+// That of a Wait ends the waiting. To end a run at work, cancel it by its id
 // (dispatcher.Dispatcher.Cancel), or drain. One that waits in the queue is withdrawn by
 // [Task.Withdraw], which leaves the store as it was. A recovered run that was cancelled when its
-// turn comes stays so.
+// turn comes stays so, and so does one that was cancelled since [Supervisor.Continue] was last called
+// for it: a Cancel that returned nil holds. [Submit] goes on with such a run, as
+// dispatcher.Dispatcher.Run does.
 //
 // # Ending and beginning
 //

@@ -316,10 +316,7 @@ func TestARecoveredRunThatWasSubmittedWaitsForRoom(t *testing.T) {
 		first := submit(t, s, d, "", "first")
 		recovered := recovering(t, s)
 		synctest.Wait()
-		task, err := s.Continue(t.Context(), "", "a")
-		if err != nil {
-			t.Fatal(err)
-		}
+		task := submit(t, s, d, "", "a")
 		if err := d.Cancel(t.Context(), "a", errLost); err != nil {
 			t.Fatal(err)
 		}

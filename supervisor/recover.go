@@ -153,24 +153,33 @@ func (c *recovery) goesOn(ctx context.Context, info checkpoint.Info) (bool, erro
 	return goes, nil
 }
 
-// unlessRested goes on with a run unless it rests when it is its turn and nobody has submitted it.
-// Somebody may cancel it between the look at it and the call, or when the call waits for the lease:
-// so the call is for the run as it was seen, and else looks again.
-func (s *Supervisor) unlessRested(ctx context.Context, r Runner, run string, all []dispatcher.RunOption) outcome {
+// unlessRested goes on with a run unless it is cancelled when it is its turn, and was not when it
+// was submitted; one that nobody has submitted unless it rests. Somebody may cancel it between the
+// look at it and the call, or when the call waits for the lease: so the call is for the run as it
+// was seen, and else looks again.
+func (s *Supervisor) unlessRested(
+	ctx context.Context, r Runner, run string, how joining, all []dispatcher.RunOption,
+) outcome {
 	for {
 		now, err := s.store.Stat(ctx, run)
 		if err != nil {
 			return outcomeOf(r.Continue(ctx, run, all...)) // which says what is wrong
 		}
-		answered, _ := s.goesOn(ctx, &now) // else the call says what is wrong, or there is none
-		resting := now.Status.Resting() && !answered
-		if resting && !s.submitted(run) {
+		resting := false
+		if how == recovers {
+			answered, _ := s.goesOn(ctx, &now) // else the call says what is wrong, or there is none
+			resting = now.Status.Resting() && !answered
+		}
+		if resting && !s.submitted(run) || now.Status == checkpoint.StatusCancelled && s.stays(run) {
 			return outcome{status: now.Status, idle: true, err: &dispatcher.Rest{Run: run, Status: now.Status}}
+		}
+		if slices.ContainsFunc(all, func(o dispatcher.RunOption) bool { return o.Name() == "From" }) { // where who submitted it has seen it
+			return outcomeOf(r.Continue(ctx, run, all...))
 		}
 		from := dispatcher.From(checkpoint.Cursor{Run: run, Seq: now.Head.Seq})
 		out := outcomeOf(r.Continue(ctx, run, append(all[:len(all):len(all)], from)...))
-		out.idle = resting || now.Status == checkpoint.StatusCompleted // and those who joined get its result
-		var rest *dispatcher.Rest                                      // of a run that went on, and whose node may have failed with anything
+		out.idle = resting || how == recovers && now.Status == checkpoint.StatusCompleted // and those who joined get its result
+		var rest *dispatcher.Rest                                                         // of a run that went on, and whose node may have failed with anything
 		if !errors.Is(out.err, dispatcher.ErrStaleCursor) || errors.As(out.err, &rest) {
 			return out
 		}

@@ -36,7 +36,8 @@ type Task[S any] struct {
 // enqueued when the call was about to return (dispatcher.Dispatcher.Enqueue) may still wait behind
 // that result: submit the run once more behind it, and it is taken. If it is there as a run of
 // another graph, a [*RunError] wraps dispatcher.ErrBusy. While the store has no room the run waits
-// for it, as the package says.
+// for it, as the package says. A run that exists, and is cancelled while it waits for its turn, is
+// gone on with: Continue leaves it.
 //
 // ErrDraining if the supervisor drains, a [*QueueError] if too many runs wait, a [*RunError] that
 // wraps ErrOtherStore if d has not the supervisor's store, an [*OptionError] if one of ctx, s and d
@@ -51,7 +52,7 @@ func Submit[S any](
 		return nil, err
 	}
 	own := slices.Clone(options) // it may wait, and they are the caller's
-	return enter(ctx, s, d, key, run, joins,
+	return enter(ctx, s, d, key, run, revives,
 		func(ctx context.Context, drain dispatcher.RunOption) (*dispatcher.Result[S], error) {
 			return d.Run(ctx, run, input, append(own[:len(own):len(own)], drain)...)
 		})
@@ -112,9 +113,10 @@ func enter[S any](
 }
 
 // Continue goes on with a run that exists when it is its turn, whatever its graph is: after its
-// interrupt was answered, say. It is like [Submit], but the result has no state. ErrUnknownGraph if
-// no runner is of the run's graph, or takes it, checkpoint.ErrNotFound if there is no such run, an
-// error of the store if that can't tell.
+// interrupt was answered, say. It is like [Submit], but the result has no state, and a run that is
+// cancelled between this call and its turn stays so: the task ends with that. One that was
+// cancelled before is gone on with. ErrUnknownGraph if no runner is of the run's graph, or takes
+// it, checkpoint.ErrNotFound if there is no such run, an error of the store if that can't tell.
 func (s *Supervisor) Continue(
 	ctx context.Context, key, run string, options ...dispatcher.RunOption,
 ) (*Task[struct{}], error) {
@@ -134,15 +136,19 @@ func (s *Supervisor) Continue(
 	if err != nil {
 		return nil, err
 	}
-	t, err := s.resume(ctx, key, info, joins, options)
+	how := joins
+	if info.Status == checkpoint.StatusCancelled {
+		how = revives
+	}
+	t, err := s.resume(ctx, key, info, how, options)
 	if err != nil {
 		return nil, err
 	}
 	return &Task[struct{}]{s: s, ticket: t}, nil
 }
 
-// resume has the runner of its graph go on with a run when it is its turn; with one that is to be
-// recovered unless it has come to rest by then.
+// resume has the runner of its graph go on with a run when it is its turn, unless it was cancelled
+// since; with one that is to be recovered unless it has come to rest by then.
 func (s *Supervisor) resume(
 	ctx context.Context, key string, info checkpoint.Info, how joining, options []dispatcher.RunOption,
 ) (*ticket, error) {
@@ -152,10 +158,7 @@ func (s *Supervisor) resume(
 	}
 	all := append(options[:len(options):len(options)], dispatcher.Drain(s.drain))
 	return s.submit(ctx, info.Run, r.Graph(), cmp.Or(key, info.Graph), how, func(ctx context.Context) outcome {
-		if how == recovers {
-			return s.unlessRested(ctx, r, info.Run, all)
-		}
-		return outcomeOf(r.Continue(ctx, info.Run, s.fitting(info.Run, info.Head.Seq, all)...))
+		return s.unlessRested(ctx, r, info.Run, how, s.fitting(info.Run, info.Head.Seq, all))
 	})
 }
 

@@ -21,6 +21,7 @@ type ticket struct {
 	cancel          context.CancelCauseFunc // ends the context of call
 	waits           bool                    // it is in the queue, which says so
 	submitted       bool                    // somebody has joined it who did not come to recover it; since it was put back, if it was left running then
+	revives         bool                    // who submitted it goes on with it although it was cancelled, as Submit does
 	began           bool                    // Began was told of it, or is being told
 	alone           bool                    // its call is not one that goes on with the run, and is not made twice
 	held            outcome                 // of the call before, if that had no room and is made again; else zero
@@ -63,9 +64,10 @@ func outcomeOf[S any](res *dispatcher.Result[S], err error) outcome {
 type joining uint8
 
 const (
-	joins joining = iota + 1
-	alone
-	recovers // joins, and nobody has submitted it
+	joins    joining = iota + 1
+	revives          // joins, and goes on with a run that was cancelled
+	alone            // and so does that
+	recovers         // joins, and nobody has submitted it
 )
 
 // submit queues a run, or joins one that is there. ctx gives call its values. Of what Recover
@@ -85,7 +87,7 @@ func (s *Supervisor) submit(
 	of, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	t := &ticket{
 		run: run, graph: graph, key: key, came: time.Now(), told: make(chan struct{}), done: make(chan struct{}),
-		cancel: cancel, alone: how == alone,
+		cancel: cancel, alone: how == alone, revives: how == revives || how == alone,
 	}
 	t.call = func() outcome {
 		if out, rests := s.restsMeanwhile(of, t); rests {
@@ -142,8 +144,9 @@ func (s *Supervisor) admit(t *ticket, how joining) (first []*ticket, joined *tic
 		if how == alone || joined.graph != t.graph {
 			return nil, nil, &RunError{Run: t.run, Graph: joined.graph, Err: fmt.Errorf("%w: it waits or is at work here already: wait for it", dispatcher.ErrBusy)}
 		}
-		joined.submitted = joined.submitted || how == joins
-		if how == joins && !joined.waits {
+		joined.submitted = joined.submitted || how != recovers
+		joined.revives = joined.revives || t.revives
+		if how != recovers && !joined.waits {
 			next := &joined.next
 			if joined.over && joined.out.status == checkpoint.StatusCompleted {
 				next = &joined.late
@@ -152,6 +155,7 @@ func (s *Supervisor) admit(t *ticket, how joining) (first []*ticket, joined *tic
 				*next = t
 			}
 			joined = *next
+			joined.revives = joined.revives || t.revives
 		}
 		return nil, joined, nil
 	}
@@ -171,6 +175,14 @@ func (s *Supervisor) submitted(run string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.tickets[run].submitted
+}
+
+// stays reports whether a run that somebody has cancelled is left so when it is its turn: nobody
+// who waits for it has submitted it as a cancelled one, to go on with that.
+func (s *Supervisor) stays(run string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.tickets[run].revives
 }
 
 // beginNext takes those out of the queue whose turn it is, as far as there is room. s.mu is held.

@@ -1,0 +1,137 @@
+package supervisor_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/dispatcher"
+	"github.com/pawlgo/pawl/supervisor"
+)
+
+var errByUser = errors.New("by the user")
+
+// A run that is cancelled between its Continue and its turn stays so, be it that it waits in the
+// queue or that its turn has just come: who was told that it is cancelled has been told the truth.
+func TestCancelledBeforeItsTurnStaysCancelled(t *testing.T) {
+	for _, when := range []string{"queued", "began"} {
+		synctest.Test(t, func(t *testing.T) {
+			var store memory.Store
+			ran := 0
+			hold := make(chan struct{})
+			d := process(t, line(t, "line", 1, func(ctx context.Context, _ int) error {
+				ran++
+				<-hold
+				return nil
+			}), &store, dispatcher.Options{})
+			cancel := func(at string, run string) {
+				if at == when && run == "run" {
+					if err := d.Cancel(t.Context(), run, errByUser); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			s := supervise(t, &store, supervisor.Options{Cap: 1, Observe: func(e supervisor.Event) { cancel(e.Kind.String(), e.Run) }}, d)
+			first := submit(t, s, d, "a", "first")
+			synctest.Wait()
+			if err := d.Create(t.Context(), "run", nil); err != nil {
+				t.Fatal(err)
+			}
+			task, err := s.Continue(t.Context(), "a", "run")
+			if err != nil {
+				t.Fatal(err)
+			}
+			close(hold)
+			completes(t, first)
+			res, err := task.Wait(t.Context())
+			if !errors.Is(err, context.Canceled) || res.Status != checkpoint.StatusCancelled || ran != 1 {
+				t.Errorf("%s: the run is %s, and %d nodes ran: %v", when, res.Status, ran, err)
+			}
+			if now, err := store.Stat(t.Context(), "run"); err != nil || now.Status != checkpoint.StatusCancelled {
+				t.Errorf("%s: the store has it %s: %v", when, now.Status, err)
+			}
+
+			again, err := s.Continue(t.Context(), "a", "run") // as a cancelled one
+			if err != nil {
+				t.Fatal(err)
+			}
+			if res, err := again.Wait(t.Context()); err != nil || res.Status != checkpoint.StatusCompleted {
+				t.Errorf("%s: continued, the run is %s: %v", when, res.Status, err)
+			}
+		})
+	}
+}
+
+// Who submits a cancelled run while it waits goes on with it, also for who came before the cancel.
+func TestCancelledAndSubmittedAgainGoesOn(t *testing.T) {
+	for name, again := range map[string]func(context.Context, *supervisor.Supervisor, *dispatcher.Dispatcher[parcel]) error{
+		"Continue": func(ctx context.Context, s *supervisor.Supervisor, _ *dispatcher.Dispatcher[parcel]) error {
+			_, err := s.Continue(ctx, "a", "run")
+			return err
+		},
+		"Submit": func(ctx context.Context, s *supervisor.Supervisor, d *dispatcher.Dispatcher[parcel]) error {
+			_, err := supervisor.Submit(ctx, s, d, "a", "run", nil)
+			return err
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var store memory.Store
+			hold := make(chan struct{})
+			d := process(t, line(t, "line", 1, func(context.Context, int) error { <-hold; return nil }), &store, dispatcher.Options{})
+			s := supervise(t, &store, supervisor.Options{Cap: 1}, d)
+			first := submit(t, s, d, "a", "first")
+			synctest.Wait()
+			if err := d.Create(t.Context(), "run", nil); err != nil {
+				t.Fatal(err)
+			}
+			task, err := s.Continue(t.Context(), "a", "run")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := d.Cancel(t.Context(), "run", errByUser); err != nil {
+				t.Fatal(err)
+			}
+			if err := again(t.Context(), s, d); err != nil {
+				t.Fatal(err)
+			}
+			close(hold)
+			completes(t, first)
+			if res, err := task.Wait(t.Context()); err != nil || res.Status != checkpoint.StatusCompleted {
+				t.Errorf("%s: the run is %s: %v", name, res.Status, err)
+			}
+		})
+	}
+}
+
+// A run that a Recover brought back and a Continue has joined stays cancelled too.
+func TestCancelledInARecoveryThatWasJoined(t *testing.T) {
+	var store memory.Store
+	left(t, "line", 2, &store, "run")
+	synctest.Test(t, func(t *testing.T) {
+		hold := make(chan struct{})
+		d := process(t, line(t, "line", 2, func(context.Context, int) error { <-hold; return nil }), &store, dispatcher.Options{})
+		s := supervise(t, &store, supervisor.Options{Cap: 1}, d)
+		first := submit(t, s, d, "a", "first")
+		synctest.Wait()
+		recovered := recovering(t, s)
+		synctest.Wait()
+		task, err := s.Continue(t.Context(), "a", "run")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Cancel(t.Context(), "run", errByUser); err != nil {
+			t.Fatal(err)
+		}
+		close(hold)
+		completes(t, first)
+		if res, err := task.Wait(t.Context()); !errors.Is(err, context.Canceled) || res.Status != checkpoint.StatusCancelled {
+			t.Errorf("the run is %s: %v", res.Status, err)
+		}
+		if r := <-recovered; len(r.Rested) != 1 {
+			t.Errorf("recovered %+v", r)
+		}
+	})
+}

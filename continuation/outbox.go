@@ -31,7 +31,8 @@ func (r *Runtime) note(ctx context.Context, h *history, n *deliveryNote) (tries 
 			return tries, nil
 		case busy(err) && time.Since(began) < noting:
 			err = r.await(ctx, h.info, pause)
-		case errors.Is(err, dispatcher.ErrStaleCursor):
+		case errors.Is(err, dispatcher.ErrStaleCursor),
+			errors.Is(err, checkpoint.ErrCursor): // another run has its id meanwhile, and is shorter
 			err = nil
 		}
 		if err == nil {

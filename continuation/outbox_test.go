@@ -244,6 +244,33 @@ func TestARunThatIsDeletedWhileItsEndIsTold(t *testing.T) {
 	}
 }
 
+// A run that is made anew under its id while the end of the one before is told has none itself yet:
+// nothing of that is noted in it, however short it is, and what was told is no error.
+func TestARunThatIsMadeAnewWhileItsEndIsTold(t *testing.T) {
+	var p *process
+	told := 0
+	p = finished(t, &memory.Store{}, continuation.Options{Deliverer: &postman{do: func(continuation.Delivery) (continuation.DeliveryStatus, error) {
+		if told++; told == 1 {
+			if err := p.store.Delete(t.Context(), run); err != nil {
+				t.Error(err)
+			}
+			p.waits(run, dispatcher.Labels(continuation.Owed(nil)))
+		}
+		return continuation.Delivered, nil
+	}}})
+	if runs, err := p.rt.Deliver(t.Context()); err != nil || !slices.Equal(runs, []string{run}) {
+		t.Errorf("delivered %q, %v", runs, err)
+	}
+	p.follows(continuation.FollowUp{Status: continuation.DeliveryPending})
+	if _, err := p.rt.Trigger(t.Context(), reply("again", "hello")); err != nil {
+		t.Error(err)
+	}
+	if runs, err := p.rt.Deliver(t.Context()); err != nil || !slices.Equal(runs, []string{run}) || told != 2 {
+		t.Errorf("delivered %q, %v: told %d ends", runs, err, told)
+	}
+	p.delivers(continuation.Delivered)
+}
+
 // What was brought when Serve is told to end was brought, and is noted before Serve returns; what
 // failed is told. Only a delivery that was given up since Serve is to end is no try.
 func TestDeliveriesWhileServeEnds(t *testing.T) {

@@ -13,10 +13,10 @@ import (
 // are sorted.
 type Drain struct {
 	Finished []string // came to rest: completed, interrupted, failed, cancelled or timed out
-	// Left were left in the store as they stood: Recover goes on with them; or what was called for
-	// them was refused. So were those that had begun, and for which the store has had no room since
-	// (checkpoint.ErrFull), also before the Drain: who went on with them in another way may have
-	// brought them further.
+	// Left stand in the store as they were left: Recover goes on with them; or what was called for
+	// them was refused. Among them are runs that had begun, and for which the store has had no room
+	// since (checkpoint.ErrFull), also before the Drain: who went on with these in another way may
+	// have brought them further.
 	Left    []string
 	Stuck   []string // are at work still, or have left a node or a store call that had not returned then
 	Waiting []string // were never begun, perhaps since the store had no room; if they are not in the store, nobody knows of them
@@ -52,16 +52,18 @@ func (e *ending) noteWaiting(t *ticket, left bool) {
 	e.Waiting = append(e.Waiting, t.run)
 }
 
-// Drain ends the supervisor. What is submitted from now on is refused with ErrDraining, and
-// so is what waits. Of the runs at work nothing begins any more; what runs may finish. At
-// the latest Options.Grace before ctx's deadline, or half way to it if that is nearer, or
-// when ctx is done otherwise, the contexts of those that are still at work are cancelled
-// with the cause dispatcher.ErrDrain. Then Drain waits until the deadline, or for
-// Options.Grace, and reports what became of all. It returns as soon as nobody is at work.
+// Drain ends the supervisor, and reports what became of its runs. What is submitted from now on is
+// refused with ErrDraining, and so is what waits. Of the runs at work nothing begins any more; what
+// runs may finish. Drain returns as soon as nobody is at work.
+//
+// Before ctx's deadline, by Options.Grace or by half of the time that was left, whichever is less,
+// the contexts of the runs that are still at work are cancelled with the cause dispatcher.ErrDrain,
+// and Drain waits for them until the deadline. If ctx is done otherwise they are cancelled then,
+// and Drain waits for Options.Grace.
 //
 // The error wraps ErrStuck if a run is still at work, or has left a node or a store call that had
-// not returned. Those at work Drain again waits for. Of what a dispatcher has abandoned nobody
-// hears whether it returns: such a run stays among Stuck, and Drain again does not wait for it.
+// not returned. To call Drain again waits for those at work. Nobody hears whether what a dispatcher
+// has abandoned returns: such a run stays among Stuck, and Drain does not wait for it.
 func (s *Supervisor) Drain(ctx context.Context) (Drain, error) {
 	if err := present(ctx, s); err != nil {
 		return Drain{}, err

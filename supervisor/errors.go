@@ -48,9 +48,15 @@ type OptionError struct {
 
 func (e *OptionError) Error() string { return "supervisor: " + e.Option + " " + e.Reason }
 
-// A RunError says why a run could not be recovered, and is still in the store as it was; or why a
-// submission was refused: the run waits or is at work already, as one of Graph, the dispatcher has
-// another store or none ([ErrOtherStore]), or no runner is of Graph ([ErrUnknownGraph]).
+// A RunError says why a run could not be recovered, and is still in the store as it was; why a
+// submission was refused; or why the result of a submission is not that of its run. Err is, or
+// wraps:
+//
+//   - dispatcher.ErrBusy: the run waits or is at work already, as one of Graph;
+//   - [ErrOtherStore]: the dispatcher has another store or none;
+//   - [ErrUnknownGraph]: no runner is of Graph;
+//   - of a call of [Go] that worked on another run, an error that names that and wraps nothing;
+//   - of a run that could not be recovered, whatever kept it from going on.
 type RunError struct {
 	Run, Graph string
 	Err        error

@@ -35,15 +35,18 @@ func (k EventKind) String() string {
 	return fmt.Sprintf("event %d", uint8(k))
 }
 
-// An Event is a thing that became true of a run in the supervisor; what becomes true inside the run
-// is told by its dispatcher. Of a run Began is told behind Queued, and Ended behind Began. One that
-// is joined or dropped while it is told of as Queued, or PutBack, may be told of as that before.
-// One that is joined at work, and comes to be interrupted, is Queued, Began and Ended once more for
-// those who have joined it; so is one that is completed, if it was joined when the call had
-// returned. Who submits a run whenever it has Ended has no end of that. What Recover brings back is
-// Queued, Began, Ended and, as soon as it rests, Recovered, each once however many calls of Recover
-// meet it: nobody has submitted it, so it is neither Joined nor Refused. Where the store has no
-// room PutBack comes in place of Ended, and Began, or Dropped, once more behind it.
+// An Event is a thing that became true of a run in the supervisor; its dispatcher tells what
+// becomes true inside the run. A run is Queued, then Began, then Ended. Besides:
+//
+//   - A run that is joined or dropped while Queued, or PutBack, is told of may be told of as Joined
+//     or Dropped before.
+//   - A run that is gone on with for those who have joined it (see [Submit]) is Queued, Began and
+//     Ended once more. Who submits a run whenever it has Ended has no end of that.
+//   - A run that Recover brings back is Recovered as soon as it rests. Nobody has submitted it, so
+//     it is neither Joined nor Refused. Each event is told once, however many calls of Recover meet
+//     it.
+//   - Where the store has no room PutBack comes in place of Ended, and Began, or Dropped, once more
+//     behind it.
 type Event struct {
 	Kind     EventKind
 	Run      string // "" if Kind is Drained

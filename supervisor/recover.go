@@ -19,29 +19,33 @@ type Recovery struct {
 	Busy   []string    // are live: this process or another one works on them
 }
 
-// Recover goes on with every run in the store that was left running by a process that died or
-// drained, or was opened and never begun, or was rewound and not gone on with since
-// (dispatcher.Dispatcher.Rewind): both are Pending; and, as [Options].Answered says, with those
-// that were answered. They wait for their turns like any others, with the label Options.Label as
-// their key, and take at most half of the queue at once. Recover returns when all of them rest.
+// Recover goes on with every run in the store that was left, and returns when all of them rest:
 //
-// A run that can't go on is reported and left as it is: its graph has changed, no runner knows it,
-// or its log is damaged. So is one whose store fails: call Recover again now and then, for a run
-// whose store fails at work stays Running. One for which the store has no room waits for it, and so
-// does Recover. Who answers a run, or notes, tags or edits something, has it for a moment, which is
-// waited for; one who takes longer, as an Edit may, keeps it from going on. Runs that rest, or that
-// somebody has cancelled meanwhile, are not touched, unless somebody has submitted them meanwhile.
-// Recover may be called at any time and again.
+//   - Running, by a process that died or drained;
+//   - Pending: opened and never begun, or rewound (dispatcher.Dispatcher.Rewind) and not gone on
+//     with since;
+//   - Interrupted, and answered since, if [Options].Answered says so.
+//
+// They wait for their turns like any others, with the label Options.Label as their key, and take at
+// most half of the queue at once. Runs that rest otherwise are not touched, nor those that somebody
+// has cancelled before their turn, unless they were submitted meanwhile. Recover may be called at
+// any time and again.
+//
+// A run that can't go on is in [Recovery].Failed and stays as it is: its graph has changed, no
+// runner knows it, its log is damaged, or its store fails. Call Recover again now and then, for a
+// run whose store fails at work stays Running. A run for which the store has no room waits for it,
+// and so does Recover. Who answers a run, or notes, tags or edits something, has it for a moment,
+// which is waited for; one who takes longer, as an Edit may, keeps it from going on.
 //
 // A node that ends its process, by os.Exit or for want of memory, does so again at each Recover,
-// since an attempt that a crash has cut off is not counted: do what may end it in a dag.Effect,
-// which is in doubt then and as dag.DoubtFails fails its visit, or cancel the run, which Recover
-// then leaves.
+// since an attempt that a crash has cut off is not counted. Do what may end the process in a
+// dag.Effect with dag.DoubtFails: the visit then fails. Or cancel the run, which Recover then
+// leaves.
 //
 // If ctx ends first its cause is returned beside what is known; runs that were queued are the
-// supervisor's and go on. The errors of listing runs are returned as well, and ErrDraining if
-// the supervisor drains before all of them are queued. Runs that Recover had not come to by then
-// are in no list: they stand in the store as they were.
+// supervisor's and go on. The errors of listing runs are returned as well, and ErrDraining if the
+// supervisor drains before all of them are queued. Runs that Recover had not come to by then are in
+// no list: they stand in the store as they were.
 func (s *Supervisor) Recover(ctx context.Context) (Recovery, error) {
 	if err := present(ctx, s); err != nil {
 		return Recovery{}, err

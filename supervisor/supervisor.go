@@ -11,8 +11,9 @@ import (
 )
 
 // A Runner goes on with runs of one graph. A *dispatcher.Dispatcher is one, whatever the state of
-// its graph is. One that has a method Takes as dispatchers do is also given the runs of graphs of
-// other names that it takes, as a dispatcher.Migration says, if no Runner is of that name.
+// its graph is. A Runner that has a method Takes, as dispatchers do, is also given the runs of
+// graphs of other names that it takes, as a dispatcher.Migration says, if no Runner is of that
+// name.
 type Runner interface {
 	// Graph returns the name of the graph.
 	Graph() string
@@ -33,8 +34,8 @@ type Options struct {
 	// as its Backoff says, is at work; one that waits for a person is not. Zero means 64.
 	Cap int
 	// AtWork is how many runs of one key may be at work at once, recovered ones among them, so that
-	// no key takes all places. More wait, and others have their turns meanwhile. Zero means as many
-	// as Cap says.
+	// no key takes all places: further ones wait, and other keys have their turns meanwhile. Zero
+	// means as many as Cap says.
 	AtWork int
 	// Queue is how many runs may wait for their turn. Those that were at work, and wait again for
 	// room in the store, are beyond it. Zero means 10,000.
@@ -46,19 +47,18 @@ type Options struct {
 	// Label names the label of a run that is its key when it is recovered. Zero, and a run
 	// without that label, mean the name of its graph.
 	Label string
-	// Answered has Recover go on too with runs that are Interrupted and of which something was
-	// answered, or resolved, since: by a process that died before it went on with them, or one that
-	// leaves that to others. It costs a look at the end of the log of each run that waits. Runs
-	// that a continuation.Runtime serves are gone on with by that, as often as their waits allow.
-	// Zero means that they are left to whoever continues them.
+	// Answered has Recover go on as well with runs that are Interrupted and were answered, or
+	// resolved, since: by a process that died before it went on with them, or one that leaves that
+	// to others. It costs a look at the end of the log of each run that waits. A
+	// continuation.Runtime does it for the runs that it serves, as often as their waits allow. Zero
+	// means that such runs are left to whoever continues them.
 	Answered bool
 	// Grace is how long Drain waits for runs whose contexts it has cancelled. It should be
 	// longer than the grace periods of the dispatchers. Zero means 6 seconds.
 	Grace time.Duration
 	// Observe sees the events of the supervisor, from many goroutines: it should be quick. Its
-	// panics are ignored. A Drain from within it waits for the run that it is told of as Queued,
-	// Began or Ended, and that waits for it: call Drain in another goroutine. Nil means nobody
-	// does.
+	// panics are ignored. It may not wait for a Drain, which waits for the run that Observe is told
+	// of: call Drain in another goroutine. Nil means nobody does.
 	Observe func(Event)
 }
 

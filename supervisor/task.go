@@ -18,32 +18,38 @@ type Task[S any] struct {
 	read   func(context.Context) (*dispatcher.Result[S], error)
 }
 
-// Submit has d run a run when it is its turn, as d.Run does: it starts the run if there is
-// none, goes on with one that is at rest or was left running, and ends no interrupt. key says
-// whose turn it is; "" means the name of the graph. The run gets the values of ctx and not
-// its end.
+// Submit has d run a run when it is its turn, as d.Run does: it starts the run if there is none,
+// goes on with one that is at rest or was left running, and ends no interrupt. key says whose turn
+// it is; "" means the name of the graph. The run gets the values of ctx and not its end.
 //
-// A run that waits for its turn is in memory alone until it has begun: if the process dies before,
-// it is lost, with its input. Whoever has to keep it keeps what it came from until then, or makes
-// it before acknowledging it, as the package says; [Drain].Waiting has those that never began.
+// The run is in memory alone until it begins: if the process dies before, the run is lost, with its
+// input. Whoever has to keep it makes it durable first; the package doc says how, and how runs wait
+// while the store has no room.
 //
-// If the run waits or is at work already, the task is the one that is there: input and options are
-// not looked at, and both callers get one result, which neither may change. One that is at work and
-// comes to be interrupted is gone on with once more for those who have joined it, since its
-// interrupt may be answered by now, with the input and options of the first of them; so is one that
-// is completed, for those who came when the call had returned. Neither is, and all get the one
-// result, if something that was abandoned holds the run, or the supervisor drains. Input that was
-// enqueued when the call was about to return (dispatcher.Dispatcher.Enqueue) may still wait behind
-// that result: submit the run once more behind it, and it is taken. If it is there as a run of
-// another graph, a [*RunError] wraps dispatcher.ErrBusy. While the store has no room the run waits
-// for it, as the package says. A run that exists, and is cancelled while it waits for its turn, is
-// gone on with: Continue leaves it.
+// If the run waits or is at work already, the task joins it: input and options are not looked at,
+// and all who have joined it share one result, which nobody may change. In two cases the run is
+// gone on with once more for those who have joined it, with the input and options of the first of
+// them:
 //
-// ErrDraining if the supervisor drains, a [*QueueError] if too many runs wait, a [*RunError] that
-// wraps ErrOtherStore if d has not the supervisor's store, an [*OptionError] if one of ctx, s and d
-// is nil, for dispatcher.Answering, which a task that is joined would not look at (Answer, or
-// [Go]), and for Drain, From, Expire and OrStart, an error that wraps ctx's cause if ctx is done
-// already; then nothing has happened. A ctx that ends later changes nothing.
+//   - they joined it at work, and it came to be interrupted: it may be answered by now;
+//   - they joined it when its call had returned, and it is completed: input may wait for it.
+//
+// It is not, and all get the one result, if something that was abandoned holds the run, or the
+// supervisor drains. Input that is enqueued (dispatcher.Dispatcher.Enqueue) just before the call
+// returns may still wait behind its result: submit the run once more, and it is taken. A run that
+// is cancelled while it waits for its turn is gone on with; Continue leaves it.
+//
+// With an error nothing has happened:
+//
+//   - ErrDraining if the supervisor drains;
+//   - a [*QueueError] if too many runs wait;
+//   - a [*RunError] that wraps ErrOtherStore if d has not the supervisor's store, or
+//     dispatcher.ErrBusy if the run waits or is at work as one of another graph;
+//   - an [*OptionError] if ctx, s or d is nil, for Answering, which a task that joins would not
+//     look at (Answer before, or use [Go]), and for Drain, From, Expire and OrStart;
+//   - checkpoint.ErrRunID if run can't be an id;
+//   - an error that wraps ctx's cause if ctx is done already. A ctx that ends later changes
+//     nothing.
 func Submit[S any](
 	ctx context.Context, s *Supervisor, d *dispatcher.Dispatcher[S], key, run string, input func(*S),
 	options ...dispatcher.RunOption,
@@ -58,19 +64,22 @@ func Submit[S any](
 		})
 }
 
-// Go is [Submit] for any call of d that works on the run: Start, Resume or Turn, say. call has to
-// pass on its context and the option drain, and to return when d has. If the run waits or is at
-// work already Go is refused, because what call would have done is not what is done there: a
-// [*RunError] that wraps dispatcher.ErrBusy. So it is while the run is gone on with for those who
-// have joined it, when who submitted it has its result already.
+// Go is [Submit] for any other call of d that works on the run: Start, Resume or Turn, say. call
+// has to pass on its context and the option drain, and to return when d has.
 //
-// call is made again if the store had no room to open the run, of which it has nothing then, and as
-// often as it has none. Where it had none for a run that exists, as for a Turn, the task ends with
+// Go joins nothing, because what call would have done is not what is done there: if the run waits
+// or is at work already it is refused, with a [*RunError] that wraps dispatcher.ErrBusy. A run that
+// is gone on with for those who have joined it is at work, also when whoever submitted it has its
+// result.
+//
+// If the store had no room to open the run, and so has nothing of it, call is made again; the
+// package doc says when. Where it had none for a run that exists, as for a Turn, the task ends with
 // checkpoint.ErrFull.
 //
-// A nil call is an [*OptionError]; so is, for who waits, that call returned a nil result and a nil
-// error. If it worked on another run than this one, whose turn it was not, the task ends with a
-// [*RunError] that names both and wraps nothing: what became of that run is in the store.
+// A nil call is an [*OptionError]. The task ends with an [*OptionError] if call returned a nil
+// result and a nil error. It ends with a [*RunError] that names both runs, and wraps nothing, if
+// call worked on another run than this one, whose turn it was not: what became of that run is in
+// the store.
 func Go[S any](
 	ctx context.Context, s *Supervisor, d *dispatcher.Dispatcher[S], key, run string,
 	call func(ctx context.Context, drain dispatcher.RunOption) (*dispatcher.Result[S], error),
@@ -113,10 +122,11 @@ func enter[S any](
 }
 
 // Continue goes on with a run that exists when it is its turn, whatever its graph is: after its
-// interrupt was answered, say. It is like [Submit], but the result has no state, and a run that is
-// cancelled between this call and its turn stays so: the task ends with that. One that was
-// cancelled before is gone on with. ErrUnknownGraph if no runner is of the run's graph, or takes
-// it, checkpoint.ErrNotFound if there is no such run, an error of the store if that can't tell.
+// interrupt was answered, say. It is like [Submit], but takes From and Expire, and its result has
+// no state. A run that is cancelled between this call and its turn stays so, and the task ends with
+// that; one that was cancelled before is gone on with. A [*RunError] wraps ErrUnknownGraph if no
+// runner is of the run's graph, or takes it; checkpoint.ErrNotFound if there is no such run, an
+// error of the store if that can't tell.
 func (s *Supervisor) Continue(
 	ctx context.Context, key, run string, options ...dispatcher.RunOption,
 ) (*Task[struct{}], error) {
@@ -183,15 +193,14 @@ func (t *Task[S]) Done() <-chan struct{} {
 // none reports whether nothing was submitted.
 func (t *Task[S]) none() bool { return t == nil || t.ticket == nil }
 
-// Wait waits until the work on the run is over, and returns what the call of the dispatcher
-// has; ErrDraining or ErrWithdrawn if the run did not begin. If ctx ends first Wait returns
-// its cause, and the run goes on, or goes on waiting: it is the supervisor's. The Result is
-// never nil.
+// Wait waits until the work on the run is over, and returns what the call of the dispatcher has;
+// ErrDraining or ErrWithdrawn if the run did not begin. If ctx ends first Wait returns its cause,
+// and the run goes on, or goes on waiting: it is the supervisor's. The Result is never nil.
 //
-// A task that joined one of another state type, as a Continue may, has all of its result but State,
-// which is read anew: it may be of later, if somebody went on with the run meanwhile. One that
-// joined a Recover too late, which had just left the run cancelled, say, has its status and its
-// state, and a [*dispatcher.Rest].
+// A task that has joined work of another state type, as that of a Continue, has all of its result
+// but State, which is read anew: it is a later one if somebody has gone on with the run meanwhile.
+// A task that has joined a Recover which found the run at rest when its turn came, cancelled, say,
+// has its status and its state, and a [*dispatcher.Rest].
 func (t *Task[S]) Wait(ctx context.Context) (*dispatcher.Result[S], error) {
 	none := &dispatcher.Result[S]{Run: t.Run(), State: new(S)}
 	if t.none() {

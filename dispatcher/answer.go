@@ -341,11 +341,12 @@ func (g *giving) check(q *queue, x reply) error {
 }
 
 // Answers ends several interrupts of a run at once: all of them, by one durable message, or none.
-// The values are by the ids of the interrupts, as for [Dispatcher.Answer], but for the empty id,
-// which is refused here; interrupts that are not named go on waiting, but for those of a visit that
-// is rejected before it begins: a [Reject] ends all of them, and another answer beside it is
-// ErrNotAwaited. An [*AnswerError] names one that was refused, and no answers at all are refused;
-// then nothing has changed. [Author] says who gives them, and [Because] why.
+// The values are by the ids of the interrupts, as for [Dispatcher.Answer]; the empty id is refused
+// here. Interrupts that are not named go on waiting. A [Reject] of a visit before it begins ends
+// all that the visit waits for: another answer beside it is ErrNotAwaited. [Author] says who gives
+// the answers, and [Because] why.
+//
+// If one is refused none counts: an [*AnswerError] names it, and nothing has changed.
 func (d *Dispatcher[S]) Answers(ctx context.Context, run string, values map[string]any, options ...RunOption) error {
 	c := d.inside()
 	if _, nameless := values[""]; nameless || len(values) == 0 {

@@ -9,22 +9,26 @@ import (
 )
 
 // Answering has Run, Resume, Continue and Stream answer an interrupt and go on, in one call that
-// takes the run once: as [Dispatcher.Answer] and the call behind it do. It may be given for several
-// interrupts: then all of the answers count or none does, as those of [Dispatcher.Answers].
-// [Author], [Because] and [Message] beside it are for the answers. [From] is where the run stands
-// before them: who repeats the call under its Message leaves that out, since it is [ErrStaleCursor]
-// once they count.
+// takes the run once: as [Dispatcher.Answer] and the call behind it do.
 //
 //	res, err := d.Continue(ctx, run, dispatcher.Answering("", true))
 //
-// An [*AnswerError] says why the answers were refused. Then, where another option does not fit the
-// run, and with ErrBusy while somebody is at work on it, nothing has changed and nothing runs.
-// (Answer reaches whoever is at work on it.) Once they count they are answers as any others: what
-// keeps the call from going on behind them, as a [*GraphChangedError] does, does not take them
-// back. So it is with [Manual], which looks behind the answers; and they count although ctx is
-// done. Mostly they become durable with the resume, in one append, so a call that is ErrStuck, or
-// whose store has failed, may have given them or not: Open tells. ErrNotFound if there is no such
-// run, of Run and Stream too.
+// It may be given for several interrupts: then all of the answers count or none does, as those of
+// [Dispatcher.Answers]. [Author], [Because] and [Message] beside it are for the answers. [From] is
+// where the run stands before them: who repeats the call under its Message leaves From out, since
+// it is ErrStaleCursor once they count.
+//
+// Once the answers count they are answers as any others, also if ctx is done. What keeps the call
+// from going on behind them, as a [*GraphChangedError] does, or [Manual], which looks behind them,
+// does not take them back. Mostly they become durable with the resume, in one append: a call that
+// is ErrStuck, or whose store has failed, may have given them or not. Open tells.
+//
+// Nothing has changed and nothing runs:
+//
+//   - with an [*AnswerError], which says why the answers were refused;
+//   - if another option does not fit the run;
+//   - with ErrBusy, while somebody is at work on the run, whom Answer reaches;
+//   - with ErrNotFound if there is no such run, of Run and Stream too.
 func Answering(interrupt string, value any) RunOption {
 	return RunOption{answering, func(w *wishes) error {
 		_, twice := w.answers[interrupt]

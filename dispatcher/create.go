@@ -9,16 +9,15 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// Create makes a run that must not exist yet durable, and runs nothing: it is Pending, with its
-// input, and with the Settings, Labels and Correlation that are all the options it takes. Run,
-// Resume and Continue begin it, in any process that has the store; so do a supervisor's Continue
-// and its Recover. So a service acknowledges what it was asked for before it does it, and loses
-// nothing if it dies in between.
+// Create makes a run durable, with its input, and runs nothing: so a service acknowledges what it
+// was asked for before it does it, and loses nothing if it dies in between. The run is Pending.
+// Run, Resume and Continue begin it, in any process that has the store; so do a supervisor's
+// Continue and its Recover. Create takes the options Settings, Labels and Correlation.
 //
-// ErrExists if there is such a run, as for who calls it again since he doesn't know whether the
-// first call has made it: then it has. ErrNoStore without a store. Under a ctx that is done nothing
-// is made, and its cause is wrapped. If ctx ends meanwhile the call returns within its grace
-// period: with nil if the run was made, and never with one that is Cancelled.
+// If ctx is done nothing is made, and the error wraps its cause. If ctx ends meanwhile Create
+// returns within its grace period: with nil if the run was made, and never with a run that is
+// Cancelled. ErrExists if there is such a run: so who calls again, since he doesn't know whether
+// the first call has made it, learns that it has. ErrNoStore without a store.
 func (d *Dispatcher[S]) Create(ctx context.Context, run string, input func(*S), options ...RunOption) error {
 	return d.inside().create(ctx, run, erase(input), options)
 }

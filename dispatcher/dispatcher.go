@@ -79,16 +79,19 @@ func New[S any](g *dag.Graph[S], store checkpoint.Store, o Options) (*Dispatcher
 // you begin the run: it is how the run is found behind a crash.
 func NewRunID() string { return uuid.Must(uuid.NewV7()).String() }
 
-// Run brings the run to its end, or as far as it can go. It starts the run if there is none,
-// calling input on the empty state (nil means the state stays empty); it goes on with one that is
-// at rest or was left running; it returns the result of one that is completed. It ends no pause,
-// which is for Resume, and answers nothing but what [Answering] gives it; questions whose time is
-// over end. ErrBusy if the run is live.
+// Run brings the run to its end, or as far as it can go:
+//
+//   - It starts the run if there is none, calling input on the empty state; nil leaves that empty.
+//   - It goes on with a run that is at rest or was left running. It ends no pause, which is for
+//     Resume, and answers nothing but what [Answering] gives it; questions whose time is over end.
+//   - It returns the result of a run that is completed.
 //
 // Under a ctx that is done already the run is opened or taken up all the same, and rests as
-// Cancelled, or TimedOut, where it stood; also one that had Failed: what failed is in its log, and
-// is run again by the next call; but where all that is open waits for people nothing changes. So it
-// is with Start, Resume, Continue and Turn. A Resume ends its pauses also then.
+// Cancelled, or TimedOut, where it stood. So does a run that had Failed: what failed is in its log,
+// and is run again by the next call. Where all that is open waits for people nothing changes. The
+// same holds for Start, Resume, Continue and Turn; a Resume ends its pauses also then.
+//
+// ErrBusy if the run is live.
 func (d *Dispatcher[S]) Run(ctx context.Context, run string, input func(*S), options ...RunOption) (*Result[S], error) {
 	r, err := d.inside().run(ctx, run, modeRun, erase(input), options)
 	return handed[S](run, r, err), err
@@ -121,32 +124,35 @@ func (d *Dispatcher[S]) Continue(ctx context.Context, run string, options ...Run
 // Turn gives a completed run new input, and runs its graph again from its roots, over the state as
 // it is and in the same log. The input is called with that state; what it writes becomes part of
 // it, if the state's Check agrees; nil writes nothing. Visits, attempts, interrupts and keys are
-// those of the turn. Input that was posted by Enqueue goes first: if one of its turns comes to rest
-// otherwise the error is that [*Rest] and ErrNotCompleted, and this input was not taken; nor was it
-// if ctx is done before all of them have begun, which is ErrNotCompleted and the cause of ctx.
+// those of the turn. A turn that rests is resumed as any run. So is a turn that was begun under a
+// ctx that was done: it has taken the input.
+//
+// Input that was posted by Enqueue goes first. If one of its turns comes to rest otherwise the
+// error is that [*Rest] and ErrNotCompleted; if ctx is done before all of them have begun it is
+// ErrNotCompleted and the cause of ctx. Either way this input was not taken.
 //
 // ErrNotCompleted if the run rests, ErrBusy if it is live, ErrNotFound if there is none, unless
-// [OrStart] has Turn begin it. A turn that rests is resumed as any run: so is one that was begun
-// under a ctx that was done, which has taken the input.
+// [OrStart] has Turn begin it.
 func (d *Dispatcher[S]) Turn(ctx context.Context, run string, input func(*S), options ...RunOption) (*Result[S], error) {
 	r, err := d.inside().run(ctx, run, modeTurn, erase(input), options)
 	return handed[S](run, r, err), err
 }
 
-// Enqueue leaves input for a turn of a run, whatever its status, and returns when it is durable. A
-// live run begins the turn when it is completed, instead of ending; else the next Run, Continue,
-// Resume or Turn does: so it is with input that comes when the call has looked for some once more
-// behind that, and is about to return, as in Hooks.OnEnd. Turns are begun in the order of their
-// posting, each with one input. The input is called at once, with the empty state: what it writes
-// is what is posted, so it can't depend on what it reads. Append beside SetAt or Truncate of one
-// list is refused: their places are not those of the list that the run has. Truncate(0) alone
-// empties that, also behind an Append which it takes back. The input can't be nil, and a panic or
-// runtime.Goexit in it is as in that of [Dispatcher.Edit]. [Message] gives it a name.
+// Enqueue leaves input for a turn of a run, whatever its status, and returns when that is durable.
+// [Message] gives it a name, under which it counts once. Turns are begun in the order of their
+// posting, each with one input: by a live run when it is completed, instead of ending; else by the
+// next Run, Continue, Resume or Turn. Input that comes when a call has looked for some the last
+// time, and is about to return, as in Hooks.OnEnd, waits for the next call.
 //
-// Input that the state's Check or a limit refuses, when its turn is to begin, is drained from the
-// queue by an entry that says so, and is one of Result.Warnings. A store that fails to tell what
-// waits for a run that is just completed is the error of the call, beside that result: the next one
-// takes it.
+// The input is called at once, with the empty state: what it writes is what is posted, so it can't
+// depend on what it reads. Append beside SetAt or Truncate of one list is refused, since their
+// places are not those of the list that the run has. Truncate(0) alone empties that list, also
+// behind an Append, which it takes back. The input can't be nil, and a panic or runtime.Goexit in
+// it is as in that of [Dispatcher.Edit].
+//
+// Input that the state's Check or a limit refuses, when its turn is to begin, is passed over: an
+// entry says so, and Result.Warnings. If the store fails to tell what waits for a run that is just
+// completed the call returns that error beside its result, and the next call takes the input.
 func (d *Dispatcher[S]) Enqueue(ctx context.Context, run string, input func(*S), options ...RunOption) error {
 	return d.inside().enqueue(ctx, run, erase(input), options)
 }
@@ -155,61 +161,74 @@ func (d *Dispatcher[S]) Enqueue(ctx context.Context, run string, input func(*S),
 // store: for people, and for packages that keep what they know of a run beside it. The name says
 // whose it is and what: "billing.invoice", of 1 to 128 bytes of UTF-8 without control characters,
 // and no name of pawl's own, which begin with "pawl." and "record.". The value may be anything that
-// JSON can say, up to [Limits].ValueBytes.
+// JSON can say, up to Limits.ValueBytes.
 //
-// The run may be in any status. Note returns when the note is durable: in the log, or, if somebody
-// is at work on the run, posted to them, who take notes in the order of their posting; of a run
-// that has come to rest meanwhile and is not completed they are taken by who next goes on with it.
-// Of the options [Author] says who makes it, [Message] gives it an id, under which one note is made
-// however often it is sent, and [From] has it made only if the run still stands where the caller
-// has seen it ([ErrStaleCursor], or checkpoint.ErrBusy of one that is live), which makes a note of
-// what was read a compare-and-swap. The graph of the run may be another than the dispatcher's.
+// The run may be in any status, and its graph another than the dispatcher's. Note returns when the
+// note is durable: in the log, or, if somebody is at work on the run, posted to them, who take
+// notes in the order of their posting. If the run has come to rest meanwhile and is not completed,
+// who next goes on with it takes them.
+//
+// [Author] says who makes the note. [Message] gives it an id, under which one note is made however
+// often it is sent. [From] has it made only if the run still stands where the caller has seen it,
+// which makes a note of what was read a compare-and-swap: else ErrStaleCursor, or
+// checkpoint.ErrBusy if the run is live.
 func (d *Dispatcher[S]) Note(ctx context.Context, run, name string, value any, options ...RunOption) error {
 	return d.inside().noteRun(ctx, run, name, value, options)
 }
 
-// Cancel stops a run, from any code that has the store. A live one is told so, by a durable
-// message, and comes to rest as Cancelled; Cancel returns when the message is durable, also to a
-// node of that run, whose ctx that ends. (Another error than a refusal may leave the message, which
-// counts then.) What the run is just about to begin then may begin, and nothing behind it. (If the
-// store is no [checkpoint.Watcher] the run hears of it when it comes to rest.) One at rest becomes
-// Cancelled at once. The text of cause is kept; nil means no cause. ErrCompleted if the run is
-// completed; one that is cancelled already stays as it is; while its call has its lease yet, the
-// log notes that. A live run of which nothing is left when it hears of it is completed: State
-// tells. One that is just coming to rest otherwise becomes Cancelled behind that, when whoever has
-// it lets go of it: its call, which returns how it rested, OnEnd, a node that was abandoned, an
-// Edit. Run, Resume and Continue go on with a run that was cancelled, whoever calls them: who must
-// not looks at State first. The graph of the run may be another than the dispatcher's. Of the
-// options [Author] says who does it: the log, events, HistoryOf and the [*Rest] of whoever runs it
-// tell. As State, it calls the store on the caller's goroutine.
+// Cancel stops a run, from any code that has the store, and returns when that is durable. By how
+// the run stands:
+//
+//   - At rest it becomes Cancelled at once.
+//   - A live run is told by a durable message, which Cancel does not wait for: a node may cancel
+//     its own run, and its ctx ends. What the run is just about to begin then may begin, and
+//     nothing behind it. If nothing of it is left when it hears of that it is completed: State
+//     tells. If the store is no checkpoint.Watcher the run hears of it when it comes to rest.
+//   - A run that is just coming to rest otherwise becomes Cancelled when whoever has it lets go of
+//     it: its call, which returns how it rested, OnEnd, a node that was abandoned, an Edit.
+//   - A cancelled run stays as it is; the log notes the further cancel if a call still has its
+//     lease.
+//
+// Run, Resume and Continue go on with a run that was cancelled, whoever calls them: who must not
+// looks at State first. The graph of the run may be another than the dispatcher's. The text of
+// cause is kept; nil means no cause. [Author] says who does it: the log, events, HistoryOf and the
+// [*Rest] of whoever runs the run tell.
+//
+// ErrCompleted if the run is completed. An error that is no refusal may leave the message, which
+// then counts. As State, Cancel calls the store on the caller's goroutine.
 func (d *Dispatcher[S]) Cancel(ctx context.Context, run string, cause error, options ...RunOption) error {
 	return d.inside().cancelRun(ctx, run, cause, options)
 }
 
-// Answer ends the interrupt of this id, or, if the id is "", the only one that waits for a person:
-// a question, an approval that a gate or an interceptor wants, an effect in doubt; not a pause
-// before or after a visit, which Resume ends. For one that a node asked, value is the answer,
-// anything that JSON can say and that fits the type the node asked for; for an effect in doubt it
-// is a [Resolution]; for any other it is [Approve] or [Reject]. A Reject of a visit that has not
-// begun ends whatever else waits before it. The run goes on with the next Run or Resume, or at once
-// if it is live and has not come to rest yet: Answer never waits for it, and is never ErrBusy.
+// Answer ends the interrupt of this id. If the id is "" that is the only one that waits for a
+// person: a question, an approval, or an effect in doubt; not a pause, which Resume ends. The kind
+// of the interrupt says what value is:
+//
+//   - [KindAsked]: the answer, anything that JSON can say and that fits the type the node asked
+//     for;
+//   - [KindDoubt]: a [Resolution];
+//   - any other: [Approve] or [Reject]. A Reject of a visit that has not begun ends whatever else
+//     waits before it.
+//
+// [Author] says who gives the answer, [Because] why. The run goes on with the next Run or Resume,
+// or at once if it is live and has not come to rest yet: Answer does not wait for that, and is
+// never ErrBusy. As State, it calls the store on the caller's goroutine.
 //
 // Answer returns when the answer is durable: in the log, or, where somebody is at work on the run
 // or something else waits for it, as a message, which whoever drives the run drains into the log
-// soon. An error that is no refusal may leave it in either. One that was posted and waits is made
-// the same answer, and not a second one, by who gives the same value to the same id, as the same
-// author for the same reason; one that is in the log is refused when it is given again, unless it
-// has the same [Message]. ErrCommitUnknown, besides what a store means by it, if somebody else took
-// what was posted, went on and trimmed the log of that before Answer looked, as [Options.Retention]
-// does behind a call: this answer counts or another one does.
+// soon. Of several answers to one interrupt exactly one counts; calls that give the same at once
+// are one. Once it is in the log every further one is refused, the same one too, unless it has the
+// same [Message]. An answer that was accepted comes to nothing in two cases, and the log notes
+// that: the run was rewound while it was given; or it ends a pause, and a Resume that had looked at
+// what was posted, and had not yet begun, as in OnStart, ends that.
 //
-// Of several answers to one interrupt exactly one counts; calls that give the same at once are one.
-// Once it is in the log every further one is refused, the same one too. An [*AnswerError] says why
-// an answer was refused, and of an interrupt that was answered by whom and when; then nothing has
-// changed. (If somebody has rewound the run while it was being given, the log notes that it did not
-// count. So it does of an answer to a pause that comes when a Resume has looked at what was posted
-// and not yet begun, as in OnStart: the Resume ends the pause.) [Author] says who gives it,
-// [Because] why. As State, Answer calls the store on the caller's goroutine.
+// An [*AnswerError] says why an answer was refused, and of an interrupt that was answered by whom
+// and when; then nothing has changed. Any other error may leave the answer, in the log or as a
+// message. As long as the message waits, giving the same value to the same id again, as the same
+// author for the same reason, is the same answer and not a second one. ErrCommitUnknown, besides
+// what a store means by it, if somebody else took what was posted, went on and trimmed the log of
+// that before Answer looked, as Options.Retention does behind a call: this answer counts or another
+// one does.
 func (d *Dispatcher[S]) Answer(ctx context.Context, run, interrupt string, value any, options ...RunOption) error {
 	return d.inside().give(ctx, run, checkpoint.AnswerGiven, map[string]any{interrupt: value}, options)
 }
@@ -223,22 +242,26 @@ func (d *Dispatcher[S]) Open(ctx context.Context, run string) (*Opened, error) {
 }
 
 // Resolve says what came of an effect that is in doubt: it began, and its process died or its
-// function returned an error, so that nobody knows whether it happened. Look at the other
-// side for its idempotency key ([OpenEffect].ID, dag.InDoubtError.ID), then say [Happened],
-// with what the function would have returned, or [NotHappened]. The visit is found by its path,
-// the effect by its key. If the visit waits to be told (dag.DoubtAsks) this answers it.
+// function returned an error, so that nobody knows whether it happened. Look at the other side for
+// its idempotency key ([OpenEffect].ID, dag.InDoubtError.ID), then say [Happened], with what the
+// function would have returned, or [NotHappened]. The visit is found by its path, the effect by its
+// key. If the visit waits to be told (dag.DoubtAsks) this answers it. [Author] says who does it.
 //
-// Resolve runs nothing: the next Run or Resume goes on with the visit, or a live run at once. A
-// [*ResolutionError] says why it was refused, and nothing has changed: ErrNotInDoubt, also for the
-// effect of a visit that is at work; ErrAnswerType if the output is of another type than the
-// function's. That is the one with which the effect began, or, if the visit waits to be told, with
-// which it came to wait: what a later program wants is known when its node runs, and may be
-// dag.ErrOutputChanged then. [OpenEffect].Want, or that of the [Interrupt], tells. Resolve returns
-// when what was said is durable; each doubt is resolved at most once. An error that is no refusal,
-// as of a store that failed behind the message, may leave what was said in the log, or as a
-// message, which will count. Say it again to be sure: the same of the same author that waits
-// changes nothing, and once it is in the log what is said again is refused, the same too. [Author]
-// says who does it.
+// Resolve runs nothing, and returns when what was said is durable: the next Run or Resume goes on
+// with the visit, or a live run at once. Each doubt is resolved at most once.
+//
+// A [*ResolutionError] says why it was refused, and nothing has changed:
+//
+//   - ErrNotInDoubt: the effect is not in doubt, or that of a visit that is at work; or somebody,
+//     perhaps this call before, has said what happened.
+//   - ErrAnswerType: the output is of another type than the function's, with which the effect began
+//     or, if the visit waits to be told, with which it came to wait. OpenEffect.Want, or that of
+//     the [Interrupt], tells. What a later program wants is known when its node runs: it may be
+//     dag.ErrOutputChanged then.
+//
+// Any other error, as of a store that failed behind the message, may leave what was said in the
+// log, or as a message, which will count. Say it again to be sure: as long as it waits, the same of
+// the same author changes nothing.
 func (d *Dispatcher[S]) Resolve(ctx context.Context, run, visit, key string, r Resolution, options ...RunOption) error {
 	return d.inside().resolve(ctx, run, visit, key, r, options)
 }

@@ -1,6 +1,6 @@
-// Package dispatcher runs graphs: superstep by superstep, under a context, with every
-// finished node durable before anything may follow from it; or, by [Options.Lag], a bounded
-// number of supersteps later, while effects, questions and the return of the call still wait.
+// Package dispatcher runs graphs: superstep by superstep, under a context, with every finished node
+// durable before anything may follow from it. With [Options].Lag a run may be a bounded number of
+// supersteps ahead of the disk, for which effects, questions and the return of the call still wait.
 //
 // A [Dispatcher] joins a graph and a store. Its Run is the line that a program repeats
 // after a restart: it starts a run, or goes on with it from where it stands.
@@ -18,15 +18,18 @@
 //
 // # Who may call
 //
-// Everything works on one run from any goroutine of any code that has the store, beside a call
-// that is at work on it: State, At, History, Events, Answer, Cancel, Enqueue, Tag. Which code
-// that is the store says: a directory of checkpoint/badgerstore is open in one process at a
-// time, so there whoever answers or cancels is in that process, or the next one.
+// State, At, History, Events, Answer, Cancel, Enqueue, Note and Tag work beside a call that is at
+// work on the run, from any goroutine of any code that has the store. Which code that is depends on
+// the store: a directory of checkpoint/badgerstore is open in one process at a time, so there
+// whoever answers or cancels is in that process, or the next one.
 //
-// The calls that bring a run on (Run, Start, Resume, Continue and Turn), and Create, return within
-// [Options.Grace] once their context is done. A stream does if the store heeds its context. All
-// others call the store on the caller's own goroutine, and end with their context if the store
-// heeds it. badgerstore and memory do, but for a disk that doesn't come back.
+// What ends a call:
+//
+//   - Those that bring a run on (Run, Start, Resume, Continue and Turn), and Create, return within
+//     [Options].Grace once their context is done.
+//   - A stream does if the store heeds its context.
+//   - All others call the store on the caller's own goroutine, and end with their context if the
+//     store heeds it. badgerstore and memory do, but for a disk that doesn't come back.
 //
 // # Conversations
 //
@@ -73,23 +76,30 @@
 //
 // # Check
 //
-// What the Check of a state (see package state) refuses does not count. At the end of a superstep
-// its error is why the run has failed, in a [*FaultError] of kind check: all of the superstep is
-// taken back, and runs again at the next resume. An Edit, a Fork with one, and a resume are refused
-// with such an error, and nothing has changed. The input of Run, Start and Turn is refused with a
-// FaultError of kind input; of queued input Result.Warnings tells, and it is passed over. Of what
-// the in of an Embed or EachGraph has written it is a [*NodeError] of kind state: that visit has
-// failed.
+// What the Check of a state (see package state) refuses does not count:
+//
+//   - At the end of a superstep the run fails, with a [*FaultError] of kind check: all of the
+//     superstep is taken back, and runs again at the next resume.
+//   - An Edit, a Fork with one, and a resume are refused with such an error, and nothing has
+//     changed.
+//   - The input of Run, Start, Create and Turn is refused with a FaultError of kind input. Queued
+//     input is passed over, of which Result.Warnings tells.
+//   - What the in of an Embed or EachGraph has written fails its visit, with a [*NodeError] of kind
+//     state.
 //
 // # Questions
 //
-// What a node asks ([dag.Ask]) is an interrupt with an id. [Dispatcher.Answer] ends one,
-// [Dispatcher.Answers] several at once, all or none, and [Dispatcher.Skip] one without an answer;
-// [Answering] has the call that goes on with the run answer first: from any code that has the
-// store, while the run is live or at rest. Each ends once; an answer that was accepted is the one
-// that the node gets. A question that expires ends by itself, at its instant while the run is live,
-// and else with the next call that goes on: a run that only waits for people rests, and nothing of
-// it runs. [InterruptKind] lists what else a visit may wait for.
+// What a node asks ([dag.Ask]) is an interrupt with an id. Any code that has the store can end it,
+// while the run is live or at rest, and each ends once: an answer that was accepted is the one that
+// the node gets.
+//
+//   - [Dispatcher.Answer] ends one, [Dispatcher.Answers] several at once, all or none.
+//   - [Dispatcher.Skip] ends one without an answer.
+//   - [Answering] has the call that goes on with the run answer first.
+//
+// A question that expires ends by itself, at its instant while the run is live, and else with the
+// next call that goes on: a run that only waits for people rests, and nothing of it runs.
+// [InterruptKind] lists what else a visit may wait for.
 //
 // # Gates
 //
@@ -118,12 +128,13 @@
 // # Changed graphs
 //
 // A run that another graph has made can always be cancelled and answered, and its events can be
-// read. Its state can be if every cell that holds something has the same type in this graph, or if
-// a [Migration] knows the way; of a checkpoint from before a migration that is in the log one has
-// to be among [Options.Migrations] that leads from that graph to this one. The run goes on if its
-// past is the same in this graph: what has settled or is open, with the same edges before it, and
-// every cell that holds something. Else a [*GraphChangedError] says what stands in the way, and
-// nothing has changed; a [Migration] may know the way round.
+// read. Its state can be read if every cell that holds something has the same type in this graph,
+// or if a [Migration] knows the way. A checkpoint from before a migration that is in the log is
+// read by one of [Options].Migrations that leads from the graph of that time to this one.
+//
+// The run goes on if its past is the same in this graph: what has settled or is open, with the same
+// edges before it, and every cell that holds something. Else a [*GraphChangedError] says what
+// stands in the way, and nothing has changed; a Migration may know the way round.
 //
 // # Inside
 //

@@ -29,14 +29,16 @@ import (
 type Gates struct {
 	// Preset is what needs an approval by what it was declared to do. Zero means nothing.
 	Preset Preset
-	// Names are of visits: node paths ("compose-loop/validate"), visit paths
-	// ("compose-loop/2/validate"), or patterns of either as path.Match knows them ("tools/*"); and
-	// with # and a key, or a pattern of keys, of their effects: "pay#charge", "tools/*#*". New
-	// refuses one that names no node, or a dag.Fail. A Loop, Embed or Each itself, as against what
-	// is in it, is named by its own path alone, without a pattern. The keys of effects are known
-	// when they begin and not before, so New can't refuse one behind # that no effect has: a
-	// mistyped key gates nothing. What must not happen unseen is named with # and a star, or said
-	// by Preset. Nil means none.
+	// Names are of visits and of effects. Nil means none.
+	//
+	//   - A visit is named by its node path ("compose-loop/validate"), its visit path
+	//     ("compose-loop/2/validate"), or a pattern of either as path.Match knows them ("tools/*").
+	//     A Loop, Embed or Each itself, as against what is in it, is named by its own path alone,
+	//     without a pattern. New refuses a name that names no node, or a dag.Fail.
+	//   - An effect is named by that of its visit with # and a key, or a pattern of keys:
+	//     "pay#charge", "tools/*#*". Keys are known when effects begin and not before, so New can't
+	//     refuse one that no effect has: a mistyped key gates nothing. What must not happen unseen
+	//     is named with # and a star, or said by Preset.
 	Names []string
 	// If is asked about what Preset and Names let through: of a visit in each call that begins it,
 	// as an interceptor is, of an effect in the node's goroutine each time that it would begin. It

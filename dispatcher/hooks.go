@@ -16,19 +16,24 @@ type Hooks struct {
 	// Create too, resumed, or given a turn. The call has the run's lease then, and nothing is in
 	// the log yet, but for the answers of the call ([Answering]), which stay. If it returns an
 	// error or panics the call returns that as a [*FaultError] of kind hook, and nothing has
-	// changed. It is not called where there is nothing to do: of a completed run for which no input
-	// waits, or one of which all that is left waits for answers, whatever input is queued behind
-	// them, or one that failed at a dag.Fail; nor for the further turns that a call may begin. Nil
-	// means no.
+	// changed. Nil means no. It is not called:
+	//
+	//   - of a completed run for which no input waits;
+	//   - of a run of which all that is left waits for answers, whatever input is queued behind
+	//     them;
+	//   - of a run that failed at a dag.Fail;
+	//   - of the further turns that a call may begin.
 	OnStart func(context.Context, Start) error
-	// OnEnd is called once for each OnStart that returned nil, however the call ends, when how the
-	// run rests is durable and before its lease is given back, so that nobody else has the run
-	// between the two: who wants to go on with it meanwhile is ErrBusy, and an answer that comes
-	// meanwhile is heard by who goes on with it next. Its context is not cancelled with the run,
-	// and ends shortly before the grace period does, which begins with the call of OnEnd if the run
-	// was not cancelled. Whatever goes wrong in it is one of Result.Warnings and changes nothing;
-	// if it does not return it is abandoned as a node would be. If the process dies it is not
-	// called. Nil means no.
+	// OnEnd is called once for each OnStart that returned nil, however the call ends, unless the
+	// process dies. How the run rests is durable then, and its lease is given back behind OnEnd, so
+	// that nobody else has the run between the two: who wants to go on with it meanwhile is
+	// ErrBusy, and an answer that comes meanwhile is heard by who goes on with it next. Nil means
+	// no.
+	//
+	// Its context is not cancelled with the run. It ends shortly before the grace period does,
+	// which begins with the call of OnEnd if the run was not cancelled; if OnEnd does not return it
+	// is abandoned as a node would be. Whatever goes wrong in it is one of Result.Warnings and
+	// changes nothing.
 	OnEnd func(context.Context, End) error
 	// Intercept stands round visits. Nil means nobody does.
 	Intercept []Interceptor

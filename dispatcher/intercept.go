@@ -22,14 +22,15 @@ type Interceptor struct {
 	// asked. Nil means all.
 	Nodes []string
 	// Before is asked about a visit of any kind of node but a dag.Fail before it begins, and before
-	// its function's slot, time limit and attempts: all interceptors in order, whatever the others
-	// say, and the most restrictive ruling counts: Deny over Ask over Instead over Continue. It is
-	// asked once about a visit in each call that begins it, not once for each attempt; and once
-	// more when what it asked was approved, or when a call that answers ([Answering]) begins again,
-	// since somebody has posted to the run meanwhile. Continue leaves no trace in the log, so the
-	// call that goes on with a visit that was cut off, or failed, asks again. A panic is no ruling
-	// and fails the visit, unless another one denies it; behind a runtime.Goexit, which does so
-	// too, nobody is asked any more. Nil means [Continue].
+	// its function's slot, time limit and attempts. All interceptors are asked in order, whatever
+	// the others say, and the most restrictive ruling counts: Deny over Ask over Instead over
+	// Continue. A panic is no ruling and fails the visit, unless another interceptor denies it; so
+	// does a runtime.Goexit, behind which nobody is asked any more. Nil means [Continue].
+	//
+	// Before is asked once about a visit in each call that begins it, not once for each attempt: a
+	// Continue leaves no trace in the log, so the call that goes on with a visit that was cut off,
+	// or failed, asks again. It is asked once more when what it asked was approved, or when a call
+	// that answers ([Answering]) begins again, since somebody has posted to the run meanwhile.
 	Before func(context.Context, Call) Ruling
 	// After is asked about a visit that runs a function, when that has returned no error and waits
 	// for no answer: in the same goroutine, within the time limit, as a part of the attempt. Each

@@ -11,11 +11,11 @@ import (
 // An EffectsOfFork says what an effect does in a fork. See [ForkOptions].
 type EffectsOfFork uint8
 
-// What an effect does in a fork: with the same input it returns what the origin's did, unless
-// all of them are to be live; and otherwise…
+// What effects do in a fork. With either of the first two an effect that the origin did with the
+// same input returns what it returned there.
 const (
-	ReuseOrRefuse EffectsOfFork = iota // …it is refused: dag.ErrEffectRefused. Nothing happens outside
-	ReuseOrLive                        // …it is done, under the fork's own key, also one that is in doubt there; of what a Trim has left out see Fork
+	ReuseOrRefuse EffectsOfFork = iota // any other effect is refused (dag.ErrEffectRefused): nothing happens outside
+	ReuseOrLive                        // any other is done, under the fork's own key, also one that is in doubt in the origin; of what a Trim has left out see Fork
 	Live                               // every effect is done, under the fork's own key
 )
 

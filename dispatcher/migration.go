@@ -18,42 +18,49 @@ import (
 
 // A Migration says how a run goes on whose past the dispatcher's graph does not have: where its
 // visits stand in the new graph, and what becomes of its state. It is asked for only if the change
-// would be refused. It leads to the dispatcher's graph, and Migrations don't chain: in the third
-// version of a program there is one from the first to the third beside that from the second. What
-// it decided is in the log once a call has gone on with the run or edited it; of a completed run
-// that is when a further turn begins. Until then every call asks anew, also one that only reads the
-// run's state and keeps nothing, and of checkpoints from before it in the log one does so ever
-// after: State should come to the same whenever it is asked.
+// would be refused. Whatever it says, the run then stands where a run of the new graph can stand: a
+// visit that is done or open has nothing before it that is not settled. All else is refused.
 //
-// Whatever it says, the run then stands where a run of the new graph can stand: a visit that
-// is done or open has nothing before it that is not settled. All else is refused.
+// Migrations don't chain, since each leads to the dispatcher's graph: in the third version of a
+// program there is one from the first to the third beside that from the second.
+//
+// What a Migration decided is in the log once a call has gone on with the run or edited it; of a
+// completed run that is when a further turn begins. Until then every call asks anew, also one that
+// only reads the run's state, and so does ever after a call that reads a checkpoint from before the
+// migration. So State should come to the same whenever it is asked.
 type Migration struct {
 	// Name tells the migration from others, in the log and in errors. It has 1 to 128 bytes of
 	// UTF-8 without control characters.
 	Name string
 	// From is the digest of the graph that the run comes from. "" means any graph of the same name.
-	// One of another name is named so: what a supervisor recovers, and what a continuation.Runtime
-	// looks for, are then its runs as well ([Dispatcher.Takes]); a listing by Graph alone has them
-	// under that name until they are gone on with.
+	// With the digest of a graph of another name the runs of that graph are the dispatcher's as
+	// well ([Dispatcher.Takes]): a supervisor recovers them, and a continuation.Runtime looks for
+	// them. A listing by the name of a graph has them under the old one until they are gone on
+	// with.
 	From string
 	// Nodes says what nodes are called now, by their node paths: "compose/validate":
 	// "compose/check". A node stays in the graph that it is in. "" means that there is no such node
-	// any more and that its visit is forgotten: what it wrote stays if it was merged, with what it
-	// depends on ([dag.Depends]), and else both are dropped with what waited in it; what was kept
-	// of its effects is dropped. A visit that is open and renamed has another idempotency key from
-	// then on, and so has a visit of a later node that gets the name of a renamed or forgotten one.
-	// A visit is not renamed or forgotten while an effect of it was begun and has not ended. Nil
-	// means that names are the same. It is kept in the log.
+	// any more, and that its visit is forgotten. Nil means that names are the same. It is kept in
+	// the log.
+	//
+	//   - What a forgotten visit wrote, and what it depends on ([dag.Depends]), stays if it was
+	//     merged, and else is dropped with what waited in the visit. What was kept of its effects
+	//     is dropped.
+	//   - An open visit that is renamed has another idempotency key from then on, and so has a
+	//     visit of a later node that gets the name of a renamed or forgotten one.
+	//   - A visit is not renamed or forgotten while an effect of it was begun and has not ended.
 	Nodes map[string]string
 	// State changes the state of a frame that is open: that of the run (path "") and those of the
 	// graphs that its visits hold. It gets and returns an object of the cells that are not zero, by
-	// their names. What ends a Loop's visit is what its iterations have written, which this does
-	// not change: a cell that they wrote to ends as they left it. One that is larger than
-	// Limits.StateBytes is a [*LimitError] of the call, and changes nothing. Where the type of a
-	// cell has changed so that what it holds fits the new one, as of a struct with one field more,
-	// it may return what it gets; but elements of a [state.Set] as the new program writes them, or
-	// it does not find them. Nil means that states are the same, and a cell of another type that
-	// holds something is refused.
+	// their names. Nil means that states are the same, and a cell of another type that holds
+	// something is refused.
+	//
+	// Where the type of a cell has changed so that what it holds fits the new one, as of a struct
+	// with one field more, State may return what it gets; but it has to return the elements of a
+	// [state.Set] as the new program writes them, or the Set does not find them. What the
+	// iterations of a Loop have written, with which its visit ends, State does not change: a cell
+	// that they wrote to ends as they left it. A state that is larger than Limits.StateBytes is a
+	// [*LimitError] of the call, and changes nothing.
 	State func(path string, state json.RawMessage) (json.RawMessage, error)
 }
 

@@ -28,14 +28,18 @@ type Options struct {
 	// refused.
 	Migrations []Migration
 	// Observe sees the events of all runs, in order for each run, from the goroutine that runs it:
-	// it should be quick. What a node emits it sees when the node has returned; who wants that at
-	// once reads a Stream. What a call writes to a run at rest (Answer, Edit, Note, Resolve,
-	// Rewind, Tag) it sees from the goroutine of that call, before the call lets go of the run and
-	// returns; a call that goes on with the run is ErrBusy there, and a note of a note makes the
-	// next one. It sees what this dispatcher writes, and not what others do to the store; nor the
-	// cancel of a run at rest, so that RunRested is always the end of a call that was at work (of a
-	// Create, of status Pending), nor what Trim and Fork write: Events tells those too. Its panics
-	// are ignored. Nil means nobody does.
+	// it should be quick. Its panics are ignored. Nil means nobody does. It sees what this
+	// dispatcher writes, and not what others do to the store:
+	//
+	//   - What a node emits it sees when the node has returned; who wants that at once reads a
+	//     Stream.
+	//   - What a call writes to a run at rest (Answer, Edit, Note, Resolve, Rewind, Tag) it sees
+	//     from the goroutine of that call, before the call lets go of the run and returns. A call
+	//     from Observe that goes on with the run is ErrBusy there, and a note of every note has no
+	//     end.
+	//   - It does not see the cancel of a run at rest, so that RunRested is always the end of a
+	//     call that was at work (of a Create, of status Pending), nor what Trim and Fork write.
+	//     Events tells those too.
 	Observe func(Event)
 	// Hooks are asked where runs begin and end, and round visits.
 	Hooks Hooks
@@ -57,7 +61,7 @@ type Options struct {
 	Limits Limits
 	// Lag is how many supersteps that have ended may be on their way to the disk while a run goes
 	// on. Effects, interrupts and the return of a call wait for all of them, and events of entries
-	// are told when these are durable; after a crash at most so many supersteps are run again, and
+	// are told when these are durable. After a crash at most so many supersteps are run again, with
 	// what had ended of the next one, under the same idempotency keys. Zero means none: nothing
 	// follows from what is not durable.
 	Lag int
@@ -73,14 +77,16 @@ type Options struct {
 	// from memory. It costs time and is meant for tests.
 	Paranoid bool
 
-	// Now is the wall clock, read for instants that are stored: when a question expires, or has,
-	// and when the next attempt may begin. Waits themselves are measured by the clock that does not
-	// jump. It is for tests that let the wall clock jump. It does not move what stores say, by a
-	// clock of their own: when an entry was appended, an answer given, or input sent. So how long a
-	// run has rested, for StaleAfter, and how old a checkpoint is, for Retention.Age, lies between
-	// two clocks. An instant before the year 0, or behind the beginning of the year 9000, counts as
-	// that bound, so that JSON can say it, and what is counted from it. Now may neither panic nor
-	// call runtime.Goexit, which nothing catches. Nil means time.Now.
+	// Now is the wall clock, for tests that let it jump. It is read for instants that are stored:
+	// when a question expires, or has, and when the next attempt may begin. Waits themselves are
+	// measured by the clock that does not jump. An instant before the year 0, or behind the
+	// beginning of the year 9000, counts as that bound, and so does what is counted from it, so
+	// that JSON can say it. Now may neither panic nor call runtime.Goexit, which nothing catches.
+	// Nil means time.Now.
+	//
+	// Now does not move what stores say, by a clock of their own: when an entry was appended, an
+	// answer given, or input sent. So how long a run has rested, for StaleAfter, and how old a
+	// checkpoint is, for Retention.Age, lies between two clocks.
 	Now func() time.Time
 
 	// eager writes a snapshot behind every append, and lets nothing wait to share one: for tests.
@@ -96,11 +102,11 @@ type Limits struct {
 	// visit begins. What has begun ends: of frames side by side the superstep in which each is, and
 	// those around them. Zero means 1,000,000.
 	Supersteps int
-	// StateBytes is the size of the encoded state of one frame. Zero means 256 MiB. Rewind, and
-	// going on with a graph that has changed, put the states of all open frames into one entry:
-	// where together they are larger than the store lets an append be, as badgerstore does 64 MiB,
-	// those are ErrTooLarge and change nothing. The run goes on under the graph that it had, and
-	// can be forked.
+	// StateBytes is the size of the encoded state of one frame. Zero means 256 MiB. A Rewind, and a
+	// call that goes on under a graph that has changed, put the states of all open frames into one
+	// entry. If these together are larger than the store lets an append be, as badgerstore does 64
+	// MiB, the call is ErrTooLarge and changes nothing: the run goes on under the graph that it
+	// had, and can be forked.
 	StateBytes int
 	// ValueBytes is the size of one encoded value, of a question and of an answer. Zero
 	// means 16 MiB.

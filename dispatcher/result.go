@@ -17,9 +17,9 @@ import (
 
 // A Result tells where a run stands when a call returns.
 //
-// Where the call was at work on the run and can't know that, it has Run, the status Running and
-// Abandoned, an empty state, Warnings, and nothing else: beside [ErrStuck], and beside an error of
-// the store while it ran. [Dispatcher.State] reads what is durable.
+// A call that was at work on the run and can't know that returns a Result that has Run, the status
+// Running, Abandoned, Warnings and an empty state, and nothing else: beside [ErrStuck], and beside
+// an error of the store while it ran. [Dispatcher.State] reads what is durable.
 type Result[S any] struct {
 	Run string // the id that the call was given
 	// Status is "" if the call was refused before the run was read.
@@ -61,11 +61,14 @@ type Result[S any] struct {
 	// Labels and Correlation are what the run was opened with.
 	Labels      map[string]string
 	Correlation string
-	// Warnings tell what is no failure of the run and somebody should know: what went wrong in
-	// Hooks.OnEnd or with Options.Retention, that a run went on which had rested for long
-	// (Options.StaleAfter) or depends on something stale (dag.Depends), which queued input was
-	// refused, and that the store did not take the run's lease back: nobody else has the run then,
-	// until the store's leases end or its process does.
+	// Warnings tell what is no failure of the run and somebody should know:
+	//
+	//   - what went wrong in Hooks.OnEnd or with Options.Retention;
+	//   - that a run went on which had rested for long (Options.StaleAfter), or depends on
+	//     something stale (dag.Depends);
+	//   - which queued input was refused;
+	//   - that the store did not take the run's lease back: nobody else has the run then, until the
+	//     store's leases end or its process does.
 	Warnings []string
 }
 

@@ -16,29 +16,31 @@ type RewindOptions struct {
 	Reason string
 }
 
-// Rewind lets a run go on from an earlier checkpoint of its own, under its name and in its log:
-// what became of it since is abandoned and stays readable, by "run@seq". The address is one as At
-// takes it; "" is the last checkpoint. The run then is Pending: the next Run, Resume or Continue
-// goes on with it, and so does a Recover of a supervisor. What was under way at the checkpoint
-// begins anew, as in a [Dispatcher.Fork]; numbers of entries go on.
+// Rewind lets a run go on from an earlier checkpoint of its own, under its name and in its log, and
+// returns when that is durable. What became of the run since is abandoned and stays readable, by
+// "run@seq". The address is one as At takes it; "" is the last checkpoint. The run may have any
+// status, also Completed, and then is Pending: the next Run, Resume or Continue goes on with it,
+// and so does a Recover of a supervisor. What was under way at the checkpoint begins anew, as in a
+// [Dispatcher.Fork]; numbers of entries go on. [Author] says who does it.
 //
 // What is done again is done again: visits have other idempotency keys than those that were
-// abandoned, so the other side of an effect does not take them for the same. Effects that had begun
-// before the checkpoint in visits which had not finished there stay what they are: they keep what
-// they returned, also if they ended later, or are in doubt, or are done again, under the key that
-// they had. Where what came of one was trimmed, behind a checkpoint that a tag has kept, it is in
-// doubt: one that had not happened there under the key with which it began behind the checkpoint,
-// as long as the run had not gone back meanwhile. While an effect that began later has not ended, a
-// rewind would forget to ask what came of it: dag.ErrInDoubt.
+// abandoned, so the other side of an effect does not take them for the same. But an effect that had
+// begun before the checkpoint, in a visit that had not finished there, keeps its key, and:
+//
+//   - what it returned, also if it ended behind the checkpoint;
+//   - its doubt, unless it is replayable: then it is done again.
+//   - If what came of it was trimmed, behind a checkpoint that a tag has kept, it is in doubt. One
+//     that had not happened at the checkpoint is so under the key with which it began behind that,
+//     as long as the run had not gone back meanwhile.
 //
 // What was drained stays drained, and an id of a [Message] that was used stays used: an input,
 // answer or note that came behind the checkpoint is given again under another id; under its own
 // nothing happens, and the call returns nil.
 //
-// The run may have any status, also Completed, and must not be live: ErrBusy. It returns when
-// the entry is durable. Of the options [Author] says who does it. checkpoint.ErrCursor if the
-// address names no checkpoint of the run; a [*GraphChangedError] if the dispatcher's graph could
-// not go on from there.
+// ErrBusy if the run is live. dag.ErrInDoubt while an effect that began behind the checkpoint has
+// not ended: nobody would ask any more what came of it. checkpoint.ErrCursor if the address names
+// no checkpoint of the run; a [*GraphChangedError] if the dispatcher's graph could not go on from
+// there.
 func (d *Dispatcher[S]) Rewind(ctx context.Context, run, address string, o RewindOptions, options ...RunOption) error {
 	return d.inside().rewind(ctx, run, address, o, options)
 }

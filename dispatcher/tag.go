@@ -15,19 +15,19 @@ import (
 )
 
 // Tag gives a checkpoint of a run a name, by which [Dispatcher.At] and all else that takes an
-// address finds it: "tag:NAME". The address is one as At takes it; "" is the last checkpoint. The
-// run may be in any status, and live: Tag returns when the name is durable and found. The graph of
-// the run may be another than the dispatcher's. A Trim that is under way is waited for: it may have
-// dropped the checkpoint, which is checkpoint.ErrCursor then, or take longer than Options.Grace,
-// which is checkpoint.ErrBusy, or [ErrStillRunning] of one of Options.Retention that a call of this
-// dispatcher has abandoned; then Tag may be called again. Behind an ErrCursor that the Trim is the
-// cause of the name may stand in the log, and is spent: it leads nowhere, and can't be given to
-// another checkpoint.
+// address finds it: "tag:NAME". It returns when the name is durable and found. The address is one
+// as At takes it; "" is the last checkpoint. The run may be in any status, and live, and its graph
+// another than the dispatcher's. [Author] says who gives the name.
 //
-// A name stays where it was given, so that nothing is lost to a name that is used again:
-// giving it to another checkpoint is a [*TagError], to the same one changes nothing. It has
-// 1 to 128 bytes of UTF-8 without control characters and without an @. Of the options
-// [Author] says who gives it.
+// A name stays where it was given, so that nothing is lost to a name that is used again: giving it
+// to another checkpoint is a [*TagError], to the same one changes nothing. It has 1 to 128 bytes of
+// UTF-8 without control characters and without an @.
+//
+// A Trim that is under way is waited for. If that takes longer than Options.Grace the error is
+// checkpoint.ErrBusy, or [ErrStillRunning] of a Trim by Options.Retention that a call of this
+// dispatcher has abandoned; Tag may be called again. If the Trim has dropped the checkpoint the
+// error is checkpoint.ErrCursor. The name may stand in the log then, and is spent: it leads
+// nowhere, and can't be given to another checkpoint.
 func (d *Dispatcher[S]) Tag(ctx context.Context, run, address, name string, options ...RunOption) error {
 	return d.inside().tag(ctx, run, address, name, options)
 }

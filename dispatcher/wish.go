@@ -25,12 +25,13 @@ type RunOption struct {
 	wish func(*wishes) error
 }
 
-// From lets Resume and Continue go on only from this cursor: [ErrStaleCursor] if it is no longer
-// where the run stands, checkpoint.ErrCursor if it is another run's or names nothing. A cursor
-// without Visits is taken at its Seq alone; nothing in a cursor tells a run from one of the same id
-// that was deleted. A Tag, a Note and a Trim leave the run where it is, and are entries all the
-// same: a cursor of before is stale behind them. State has the one that counts. [Dispatcher.Note]
-// takes it in the same sense. Other calls refuse it.
+// From lets Resume and Continue go on only from this cursor: ErrStaleCursor if it is no longer
+// where the run stands, checkpoint.ErrCursor if it is another run's or names nothing.
+// [Dispatcher.Note] takes it in the same sense. Other calls refuse it.
+//
+// A Tag, a Note and a Trim leave the run where it is, and are entries all the same: a cursor from
+// before them is stale. State has the one that counts. A cursor without Visits is taken at its Seq
+// alone; nothing in a cursor tells a run from one of the same id that was deleted.
 func From(c checkpoint.Cursor) RunOption {
 	return RunOption{"From", func(w *wishes) error {
 		if w.how != modeResume && w.how != modeContinue && w.how != modeNote {
@@ -123,16 +124,20 @@ func Correlation(id string) RunOption {
 	}}
 }
 
-// Message gives the input of Enqueue a name: of several inputs with one name the run gets one, over
-// all processes and however late. So who can't know whether an Enqueue has succeeded repeats it. Of
-// an input that waits one of its name with other content is an [*OptionError]; once it was drained
-// its name stays used, also behind a [Dispatcher.Rewind] to before it, and whatever comes under it
-// is not looked at: the call returns nil. It has 1 to 200 bytes of UTF-8 without control
-// characters. It is for Enqueue, and for Note, whose notes are told apart by it in the same way;
-// and for Answer, Answers and Skip: one that is repeated changes nothing and returns nil, whatever
-// the run waits for by then; beside [Answering] the call then goes on without it. A [Resolution] is
-// refused with one, with ErrAnswerType: of each doubt there is one, and what is said again behind
-// it is ErrNotAwaited, or ErrNotInDoubt of [Dispatcher.Resolve], the same too.
+// Message gives what a call sends a name, of 1 to 200 bytes of UTF-8 without control characters: of
+// several with one name the run gets one, over all processes and however late. So who can't know
+// whether the call has succeeded repeats it. It is for:
+//
+//   - Enqueue. While an input waits, one of its name with other content is an [*OptionError]. Once
+//     it was drained its name stays used, also behind a [Dispatcher.Rewind] to before it: what
+//     comes under it is not looked at, and the call returns nil.
+//   - Note, whose notes are told apart by it in the same way.
+//   - Answer, Answers and Skip. One that is repeated changes nothing and returns nil, whatever the
+//     run waits for by then. Beside [Answering] the call then goes on without it.
+//
+// A [Resolution] is refused with a Message, with ErrAnswerType: each doubt is resolved once, and
+// what is said again behind that is ErrNotAwaited, or ErrNotInDoubt of [Dispatcher.Resolve], the
+// same too.
 func Message(id string) RunOption {
 	return RunOption{"Message", func(w *wishes) error {
 		if id == "" {

@@ -49,19 +49,25 @@ type draft struct {
 // draftsMost is how many are looked at.
 const draftsMost = 32
 
-// returned is told of a body that has returned.
-func (w *watch) returned(_ context.Context, c dispatcher.Call, _ []string) dispatcher.Change {
-	texts, err := cellTexts(c.State)
-	if err != nil {
-		return dispatcher.Keep() // the visit fails because of that
-	}
+// returned is asked about a body that has returned. What After gets is a copy: who replaces a result gets the draft itself,
+// and this one leaves the result as it is. That the log of the trial names it for that is nothing that is compared.
+func (w *watch) returned(_ context.Context, c dispatcher.Call, outcomes []string) dispatcher.Change {
+	return dispatcher.Replace(func(_ context.Context, state any) ([]string, error) {
+		if texts, err := cellTexts(state); err == nil { // else the visit fails because of that
+			w.keep(draft{path: c.Path, node: c.Node, state: state, texts: texts})
+		}
+		return outcomes, nil
+	})
+}
+
+// keep remembers the draft of a body that has returned.
+func (w *watch) keep(d draft) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.drafts) == draftsMost {
 		w.drafts = w.drafts[1:]
 	}
-	w.drafts = append(w.drafts, draft{path: c.Path, node: c.Node, state: c.State, texts: texts})
-	return dispatcher.Keep()
+	w.drafts = append(w.drafts, d)
 }
 
 // lookBack notes drafts that were written to after their bodies had returned. mu is held.

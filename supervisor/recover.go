@@ -57,9 +57,9 @@ func (s *Supervisor) Recover(ctx context.Context) (Recovery, error) {
 	}
 	c := &recovery{s: s, most: max(s.options.Queue/2, 1)}
 	err := c.all(ctx)
-	for _, t := range c.tickets {
-		if !c.await(ctx, t) {
-			c.Left = append(c.Left, t.run)
+	for c.awaitAll(ctx); len(c.anew) > 0; c.awaitAll(ctx) {
+		if e := c.again(ctx); err == nil {
+			err = e
 		}
 	}
 	if err == nil && len(c.Left) > 0 && ctx.Err() != nil {
@@ -77,6 +77,7 @@ type recovery struct {
 	s       *Supervisor
 	tickets []*ticket // that were queued and are not sorted, oldest first
 	most    int       // of them may wait for their turns
+	anew    []string  // runs of calls of Go that have not gone on with them
 	Recovery
 }
 
@@ -208,6 +209,45 @@ func (c *recovery) crowds() bool {
 	return c.s.waiting(c.tickets) >= c.most
 }
 
+// awaitAll waits for all that were queued.
+func (c *recovery) awaitAll(ctx context.Context) {
+	for _, t := range c.tickets {
+		if !c.await(ctx, t) {
+			c.Left = append(c.Left, t.run)
+		}
+	}
+	c.tickets = nil
+}
+
+// again queues those whose call of Go was another one's, and has not gone on with them.
+func (c *recovery) again(ctx context.Context) error {
+	runs := c.anew
+	c.anew = nil
+	for i, run := range runs {
+		info, err := c.s.store.Stat(ctx, run)
+		switch {
+		case errors.Is(err, checkpoint.ErrNotFound):
+			continue
+		case ctx.Err() != nil:
+			c.Left = append(c.Left, runs[i:]...)
+			return context.Cause(ctx)
+		case err != nil:
+			c.fail(run, info.Graph, c.key(info), err)
+			continue
+		case info.Status == checkpoint.StatusCompleted || info.Status.Resting():
+			if goes, _ := c.s.goesOn(ctx, &info); !goes {
+				c.Rested = append(c.Rested, run)
+				continue
+			}
+		}
+		if err := c.one(ctx, info); err != nil {
+			c.Left = append(c.Left, runs[i+1:]...)
+			return err
+		}
+	}
+	return nil
+}
+
 // await waits for a run and sorts it. It returns false if ctx ended first.
 func (c *recovery) await(ctx context.Context, t *ticket) bool {
 	select {
@@ -225,6 +265,10 @@ func (c *recovery) await(ctx context.Context, t *ticket) bool {
 
 // sort tells what became of a run that is over.
 func (c *recovery) sort(t *ticket) {
+	if t.refused() {
+		c.anew = append(c.anew, t.run)
+		return
+	}
 	switch t.out.fate() {
 	case rests:
 		c.Rested = append(c.Rested, t.run)
@@ -238,11 +282,21 @@ func (c *recovery) sort(t *ticket) {
 	c.s.recovered(t)
 }
 
+// refused reports whether t was a call of Go that was refused: it tells nothing of whether the run
+// can go on.
+func (t *ticket) refused() bool {
+	f := t.out.fate()
+	return t.alone && (f == fails || f == gone)
+}
+
 // recovered tells, once, that a run which is over was brought back, or why it could not go on. It
 // returns when that was told.
 func (s *Supervisor) recovered(t *ticket) {
 	e := Event{Kind: Recovered, Run: t.run, Graph: t.graph, Key: t.key}
 	f := t.out.fate()
+	if t.refused() {
+		return
+	}
 	if f == fails {
 		e.Err = t.out.err
 	}

@@ -1,6 +1,7 @@
 package dispatcher_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -195,6 +196,51 @@ func TestStaleAdviceKeepsWhatWasBefore(t *testing.T) {
 			if !errors.Is(err, dispatcher.ErrInterrupted) {
 				t.Fatal(err)
 			}
+		}
+	})
+}
+
+// The checkpoint that the error names is before what is stale, and not before what would be for
+// getting stale later.
+func TestStaleAdviceGoesBackNoFarther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		needs := func(name string, trusted time.Duration) part {
+			return func(ctx context.Context, _ *Tale) error {
+				return dag.Depends(ctx, dag.Dependency{Name: name, StaleAfter: trusted, OnStale: dag.Invalidate})
+			}
+		}
+		b := dag.New[Tale]("prices")
+		rates := dag.Step(b, "rates", needs("rates", 24*time.Hour))
+		look := dag.Step(b, "look", needs("prices", time.Minute), rates)
+		dag.Step(b, "last", nothing[Tale], look)
+		store := new(memory.Store)
+		d := process(t, frozen(t, b), store, dispatcher.Options{InterruptBefore: []string{"last"}})
+		res, err := d.Run(t.Context(), run, nil)
+		rests(t, res, err, checkpoint.StatusInterrupted, "last")
+		<-time.After(time.Hour)
+		if stale := staleAdvice(t, d, store, run); stale.Rewind != "1" {
+			t.Errorf("the advice is %v", stale)
+		}
+	})
+}
+
+// A checkpoint of an earlier turn that is left, and where something stale was merged as well, is
+// none to go back to.
+func TestStaleAdviceNamesNoCheckpointThatIsStale(t *testing.T) {
+	staleStory(t, func(t *testing.T, d *dispatcher.Dispatcher[Tale], store *memory.Store) {
+		if err := d.Tag(t.Context(), run, "", "looked"); err != nil {
+			t.Fatal(err)
+		}
+		res, err := d.Resume(t.Context(), run)
+		completes(t, res, err)
+		res, err = d.Turn(t.Context(), run, nil)
+		rests(t, res, err, checkpoint.StatusInterrupted, "last")
+		if err := d.Trim(t.Context(), run, dispatcher.Retention{Last: 1, Tagged: true}); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(time.Hour)
+		if stale := staleAdvice(t, d, store, run); stale.Rewind != "" || !strings.Contains(stale.Error(), "begin a new run") {
+			t.Errorf("the advice is %v", stale)
 		}
 	})
 }

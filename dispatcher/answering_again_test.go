@@ -196,6 +196,51 @@ func TestAnsweringAgainBehindACancel(t *testing.T) {
 	}
 }
 
+// So has who cancels the run by its id while somebody else is at work on it, who has taken it
+// meanwhile.
+func TestAnsweringAgainBehindACancelOfAnotherCall(t *testing.T) {
+	var inner memory.Store
+	res, err := answersAgainOver(t, &inner, nil, func(ctx context.Context, d *dispatcher.Dispatcher[Tale]) {
+		var w witness
+		other := callsDispatcher(t, askSeveral(t, &w, 2, closedChan()), &inner, dispatcher.Options{Observe: func(e dispatcher.Event) {
+			if e.Kind == dispatcher.VisitStarted {
+				if err := d.Cancel(ctx, run, errWeather, dispatcher.Author("Ada")); err != nil {
+					t.Error(err)
+				}
+			}
+		}})
+		if res, err := other.Run(ctx, run, nil); res == nil || res.Status != checkpoint.StatusCancelled {
+			t.Errorf("the other call returned %v", err)
+		}
+	})
+	rests(t, res, err, checkpoint.StatusCancelled, "asks0", "asks1")
+	var rest *dispatcher.Rest
+	if errors.As(err, &rest); rest.By != "Ada" || !strings.Contains(err.Error(), errWeather.Error()) {
+		t.Errorf("the call returned %v, by %q", err, rest.By)
+	}
+}
+
+// What was trimmed behind the place where the call has let go of the run cancels nothing: it finds
+// that its answers come too late.
+func TestAnsweringAgainBehindATrim(t *testing.T) {
+	_, err := answersAgainBeside(t, func(ctx context.Context, d *dispatcher.Dispatcher[Tale]) {
+		res, err := d.State(ctx, run)
+		if err != nil {
+			t.Error(err)
+		}
+		first, _ := halves(res)
+		if res, err := d.Resume(ctx, run, first...); err != nil || res.Status != checkpoint.StatusCompleted {
+			t.Errorf("the other call leaves the run %s, %v", res.Status, err)
+		}
+		if err := d.Trim(ctx, run, dispatcher.Retention{Last: 1}); err != nil {
+			t.Error(err)
+		}
+	})
+	if errors.Is(err, checkpoint.ErrTrimmed) || !errors.Is(err, dispatcher.ErrNotAwaited) {
+		t.Errorf("the call returned %v, want ErrNotAwaited", err)
+	}
+}
+
 // A cancel that waited when the call began, of a run that was cancelled by then, was of an earlier
 // call.
 func TestAnsweringAgainBehindACancelOfAnEarlierCall(t *testing.T) {

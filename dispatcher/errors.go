@@ -239,9 +239,8 @@ func (e *GraphChangedError) Error() string {
 		return fmt.Sprintf("dispatcher: run %q is of another graph: %s: use a dispatcher of that one, or another run id, "+
 			"or, if it was renamed, a Migration whose From is %s", e.Run, e.Changes[0], e.Stored)
 	}
-	retyped := slices.ContainsFunc(e.Changes, func(s string) bool {
-		return strings.HasPrefix(s, ofCell) && !strings.HasSuffix(s, notMerged) // of what is not merged no State is asked
-	})
+	open := func(s string) bool { return strings.HasSuffix(s, notMerged) } // of that no State is asked
+	retyped := slices.ContainsFunc(e.Changes, func(s string) bool { return strings.HasPrefix(s, ofCell) && !open(s) })
 	tried, todo := "", ": use the graph that made it, or a Migration"
 	switch {
 	case slices.Equal(e.Changes, []string{noGraph}):
@@ -250,6 +249,9 @@ func (e *GraphChangedError) Error() string {
 		tried, todo = fmt.Sprintf(", and migration %q does not fit", e.Migration), ""
 		if retyped {
 			todo = ": its State says what cells of another type hold, and may return what it gets if that fits"
+		} else if slices.ContainsFunc(e.Changes, open) {
+			todo = ": no Migration changes that: let the graph that made it go on until it is merged, " +
+				"or give the node another name, and have Nodes forget this one, so that its visit begins anew"
 		}
 	case retyped:
 		todo += " with a State, which may return what it gets if that fits the new types"

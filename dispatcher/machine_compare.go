@@ -24,7 +24,7 @@ func (c *change) delta(d json.RawMessage, what string, z *frozenFrame, p place) 
 	if len(d) == 0 {
 		return d
 	}
-	if _, migrated := c.views[z.Path]; !migrated {
+	if c.views == nil { // else a State was asked, and an Each's frame has the state around it
 		what = ""
 	}
 	return c.cells(d, what, z, p)

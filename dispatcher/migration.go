@@ -59,7 +59,10 @@ type Migration struct {
 	// with one field more, State may return what it gets; but it has to return the elements of a
 	// [state.Set] as the new program writes them, or the Set does not find them. What the
 	// iterations of a Loop have written, with which its visit ends, State does not change: a cell
-	// that they wrote to ends as they left it. A state that is larger than Limits.StateBytes is a
+	// that they wrote to ends as they left it. Nor does it change what visits have written that is
+	// not merged yet, as those of items of an Each under way: where such a cell has another type
+	// now the run is refused until that is merged, unless Nodes has the Loop or Each forgotten, and
+	// one of another name begins anew. A state that is larger than Limits.StateBytes is a
 	// [*LimitError] of the call, and changes nothing.
 	State func(path string, state json.RawMessage) (json.RawMessage, error)
 }

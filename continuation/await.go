@@ -158,15 +158,15 @@ func one[A any](ctx context.Context, name string, w Wait) (Reply[A], error) {
 	return reply, err
 }
 
-// fit refuses a default that is no A, before anything is asked.
+// fit refuses an A that JSON can't bring back, and a default that is no A, before anything is asked.
 func fit[A any](name string, w *Wait) error {
+	want, err := state.TypeOf[A]()
+	if err != nil {
+		return fmt.Errorf("continuation: the reply to %q: %w", name, err)
+	}
 	for _, x := range append([]Wait{*w}, w.parts...) {
 		if x.OnExpire.how != defaults {
 			continue
-		}
-		want, err := state.TypeOf[A]()
-		if err != nil {
-			return fmt.Errorf("continuation: the reply to %q: %w", name, err)
 		}
 		raw, err := state.Encode(&x.OnExpire.answer)
 		if err == nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawlgo/pawl/continuation"
+	"github.com/pawlgo/pawl/dag/dagtest"
 )
 
 // A Runtime that New has not made says so, and kills nobody.
@@ -39,6 +40,22 @@ func TestRuntimeThatNobodyMade(t *testing.T) {
 			if err := call(t.Context()); !errors.As(err, &bad) || bad.What != "the Runtime" {
 				t.Errorf("%s of a Runtime that is nil (%v): %v", name, r == nil, err)
 			}
+		}
+	}
+}
+
+// A reply that JSON can't bring back is refused by the names that the program has for it, and asks
+// nothing, whatever the wait is.
+func TestARepliesTypeThatCantBe(t *testing.T) {
+	type form struct{ Fields map[string]any }
+	for name, w := range map[string]continuation.Wait{
+		"one": {}, "with a default": {OnExpire: continuation.Default(form{})}, "all": continuation.All(continuation.Wait{}, continuation.Wait{}),
+	} {
+		visit := dagtest.Context(t.Context(), &dagtest.Visit{})
+		_, err := continuation.Await[form](visit, "form", w)
+		want := `continuation: the reply to "form": state: form.Fields[] is an interface, which JSON can't bring back: name a concrete type, or json.RawMessage`
+		if err == nil || err.Error() != want {
+			t.Errorf("%s: %v; want %s", name, err, want)
 		}
 	}
 }

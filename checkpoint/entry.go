@@ -11,7 +11,7 @@ import (
 // A Kind says what an [Entry] tells. It is stored by name.
 type Kind uint8
 
-// The kinds of entries. Those that nothing writes yet are reserved.
+// The kinds of entries.
 const (
 	Opened          Kind = iota + 1 // the run exists: Data is an [Opening], Delta its input
 	Entered                         // a frame began, with what it was given (Delta); of an Each Data is [Items]

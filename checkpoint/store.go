@@ -134,28 +134,38 @@ type Store interface {
 	Release(ctx context.Context, l Lease) error
 
 	// Append adds entries to the run of the lease, whose head is now after, and returns the new
-	// head. All of them become durable or none does; when Append returns nil they are durable.
+	// head. All of them become durable or none does; when Append returns nil they are durable. It
+	// ignores Seq and At of entries.
+	//
 	// Posts that entries drain are deleted with it; what names none drains nothing. An entry that
 	// claims its post says that nobody has posted under that id: ErrConflict if a message of it
 	// waits, whatever that says. If somebody posts it at the same time either the Append is
-	// refused, or, when Post returns, the entry is in the log. ErrConflict if the head is not
-	// after, ErrFenced if the lease is no longer the run's, ErrFull if there is no room,
-	// ErrTooLarge if the store keeps no append of that size; then nothing has changed.
-	// ErrCommitUnknown if it can't be known what happened: nobody may assume either. Where several
-	// things are wrong the lease comes first, then the head. Append ignores Seq and At of entries.
-	// With an *ArgumentError it refuses none, one that can't be kept (see [Seal]), what Fork and
-	// Trim write, and an opening behind the first entry: see [Info.Append].
+	// refused, or, when Post returns, the entry is in the log.
+	//
+	// With these errors nothing has changed; where several things are wrong the lease comes first,
+	// then the head:
+	//
+	//   - ErrFenced: the lease is no longer the run's;
+	//   - ErrConflict: the head is not after, or an entry claims a post that waits;
+	//   - ErrFull: there is no room;
+	//   - ErrTooLarge: the store keeps no append of that size;
+	//   - an [*ArgumentError]: there are no entries, one can't be kept (see [Seal]) or is what Fork
+	//     and Trim write, or one behind the first entry of the log opens a run: see [Info.Append].
+	//
+	// ErrCommitUnknown if it can't be known what happened: nobody may assume either.
 	Append(ctx context.Context, l Lease, after Head, entries []Entry) (Head, error)
 
 	// Read yields the entries from sequence number from to sequence number to, both included, in
 	// order; a from of 0 means the oldest that is there, a to of 0, or beyond the head, means the
-	// head when the loop begins. ErrTrimmed (a *TrimmedError that says where the log begins) if
-	// from lies before that. It checks what it reads: numbers without gaps, checksums, and that
-	// each append repeats the digest of the one before it within the range; under [WithDigests] the
-	// digests too. The range may begin and end inside an append. Entries are only lent: their
-	// memory is valid until the next one is yielded or the loop ends, but for what a [Keeping] has.
-	// A long log may be read ahead in a goroutine of the store's own, which has ended when the loop
-	// has.
+	// head when the loop begins. The range may begin and end inside an append. ErrTrimmed (a
+	// *TrimmedError that says where the log begins) if from lies before that.
+	//
+	// Read checks what it reads: numbers without gaps, checksums, and that each append repeats the
+	// digest of the one before it within the range; under [WithDigests] the digests too.
+	//
+	// Entries are only lent: their memory is valid until the next one is yielded or the loop ends,
+	// but for what a [Keeping] has. A long log may be read ahead in a goroutine of the store's own,
+	// which has ended when the loop has.
 	Read(ctx context.Context, run string, from, to uint64) iter.Seq2[Entry, error]
 
 	// Stat returns what is known of a run without reading its log.
@@ -165,11 +175,13 @@ type Store interface {
 	// runs of this store from the newest to the oldest, and one that [Import] has brought where it
 	// came. Where one came while another was still being written, by a Restore, a Fork or a large
 	// first Append, either may be the later one: who looks for what is new may find it behind a run
-	// that he knows. A run that is too damaged to be told of ends its page: with a *CorruptError
-	// that names it, beside the runs before it. So does one that this program or these keys can't
-	// read, with the error of [Corrupt]. A listing after that one goes on behind it, as [Runs]
-	// does. ErrNotFound if f.After names no run. What [Filter.Check] refuses is refused with its
-	// error.
+	// that he knows.
+	//
+	// A run that is too damaged to be told of ends its page: with a *CorruptError that names it,
+	// beside the runs before it. A run that this program or these keys can't read ends it too, with
+	// the error of [Corrupt]. A listing after such a run goes on behind it, as [Runs] does.
+	//
+	// ErrNotFound if f.After names no run; the error of [Filter.Check] for what that refuses.
 	List(ctx context.Context, f Filter) ([]Info, error)
 
 	// Post leaves a message for the run; it is durable when Post returns nil. A message of the same
@@ -207,12 +219,14 @@ type Store interface {
 	Delete(ctx context.Context, run string) error
 
 	// Fork makes new runs that begin at one machine: all of them come to be, durably, or none does.
-	// The machine and the shelf are bases: each is kept once, by its digest, for all runs that
-	// refer to it, also those of other Forks; the last Delete or Trim that drops a reference
-	// deletes it. Nobody has the leases of the new runs. ErrExists if there is a run of one of the
-	// ids, ErrBusy if somebody holds the lease of one that does not exist yet, before what is wrong
-	// with entries that Check lets pass; ErrFull, ErrTooLarge and ErrCommitUnknown as for Append;
-	// an *ArgumentError if the Fork is none (see [Fork.Check]); ErrUnsupported if the store can't.
+	// Nobody has their leases. The machine and the shelf are bases: each is kept once, by its
+	// digest, for all runs that refer to it, also those of other Forks; the last Delete or Trim
+	// that drops a reference deletes it.
+	//
+	// ErrExists if there is a run of one of the ids, ErrBusy if somebody holds the lease of one
+	// that does not exist yet; these come before what is wrong with entries that Check lets pass.
+	// ErrFull, ErrTooLarge and ErrCommitUnknown as for Append; an *ArgumentError if the Fork is
+	// none (see [Fork.Check]); ErrUnsupported if the store can't.
 	Fork(ctx context.Context, f Fork) error
 
 	// Base returns a base that the run refers to, by its digest (see [Info.Bases]), having

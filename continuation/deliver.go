@@ -168,15 +168,19 @@ func (r *Runtime) owed(ctx context.Context) (histories, error) {
 
 // Deliver brings the follow-ups that are owed of runs that have completed, failed or timed out, the
 // oldest first, and returns the ids of those runs: of one that was cancelled none is owed. How a
-// run ended is durable before the Deliverer hears of it. What came of a delivery is a note in its
-// log, which is written whatever else was added to that meanwhile, and also if ctx has ended by
-// then; if somebody keeps the run, or the store does not answer, for ten seconds, that is an error,
-// and it is brought again. Of two who deliver at once the first that has brought or suppressed it
-// is kept, and stays so; failures before that count, each as one. If the run has gone on meanwhile
-// the end that was told is past, and nothing is noted. Errors of the Deliverer are kept in the log,
-// for [Runtime.DeliveryOf], and are no errors of Deliver. That of a run which has failed since a
-// wait expired is suppressed as long as the log tells that: it is brought where a trim has dropped
-// the failure of the visit, as one behind a loop that went on beside it.
+// run ended is durable before the Deliverer hears of it. Errors of the Deliverer are kept in the
+// log, for [Runtime.DeliveryOf], and are no errors of Deliver.
+//
+// What came of a delivery is a note in the log of its run, which is written whatever else was added
+// to that meanwhile, and also if ctx has ended by then. If somebody keeps the run, or the store
+// does not answer, for ten seconds, that is an error, and the follow-up is brought again. Of two
+// who deliver at once the first that has brought or suppressed it is kept, and stays so; failures
+// before that count, each as one. If the run has gone on meanwhile the end that was told is past,
+// and nothing is noted.
+//
+// The follow-up of a run that has failed since a wait expired is suppressed, as long as the log
+// tells that. Where a trim has dropped the failure of the visit, as one behind a loop that went on
+// beside it, the follow-up is brought.
 //
 // It costs a listing of all runs that were begun with [Owed], also of those whose follow-up was
 // delivered long ago, until they are deleted, and reading those of them that have changed since.

@@ -20,21 +20,25 @@
 //	})
 //	go rt.Serve(ctx, nil) // expiries, wakes, what a crash has left, deliveries
 //
-// # What a status is a reading of
+// # What a status means
 //
-//	pending     Interrupted; again after an AttemptFailed behind a trigger; or Answered, and nobody is
-//	            at work on the run: View.Trigger tells, and Recover goes on with that trigger; or Voided
-//	            with its frame: it is asked anew if the run comes there, and takes no trigger before
-//	claimed     Answered, and the run is at work
-//	resolved    Done of its visit, or the visit has asked something else; also behind a Default
-//	expired     Answered by its instant, with no Default and nothing further to ask; or by a wake that was
-//	            missed, if the timer says Expire
-//	cancelled   Cancelled; or Answered with a denial that cancels; or skipped
-//	superseded  Cancelled by Supersede; or a turn has begun, or the run was rewound, meanwhile; or the
-//	            visit has asked something else in its place
-//	failed      AttemptFailed for good, when the superstep has ended or the run rests behind it, or the
-//	            bounds are used up; Failed, and no wait of the run is tried again; TimedOut; or
-//	            Cancelled for any other reason
+// The status of a wait is read from the log of its run:
+//
+//   - Pending: the visit waits; or its attempt has failed behind a trigger, and it waits again; or
+//     the wait was answered, and nobody is at work on the run: View.Trigger tells, and Recover goes
+//     on with that trigger; or the frame of the wait was voided: it is asked anew if the run comes
+//     there, and takes no trigger before.
+//   - Claimed: the wait was answered, and the run is at work.
+//   - Resolved: the visit is done, or has asked something else, also behind a Default.
+//   - Expired: the instant of the wait has ended it, with no Default and nothing further to ask; or
+//     a wake that was missed, if the timer says Expire.
+//   - Cancelled: the run was cancelled, by a user or a program; or the wait was denied, and that
+//     cancels; or it was skipped.
+//   - Superseded: the run was cancelled by Supersede; or a turn has begun, or the run was rewound,
+//     meanwhile; or the visit has asked something else in its place.
+//   - Failed: the visit has failed for good, when its superstep has ended or the run rests behind
+//     it, or the bounds of the wait are used up; or the run has failed, and no wait of it is tried
+//     again; or the run has timed out, or was cancelled for any other reason.
 //
 // Of what lies before a trim the log tells only what still waits, and which triggers it took.
 //
@@ -44,14 +48,20 @@
 //
 // # Answers without a Runtime
 //
-// The dispatcher's Answer can end a wait too, with what [Script] writes. What is no trigger of a
-// kind and key that the wait takes, as {}, or of an approval has no decision, is refused with
-// dispatcher.ErrAnswerType where the dispatcher that asked keeps the run as it rested; given
-// elsewhere it ends nothing, as [Runtime.Recover], a trigger, or whoever else goes on with the run
-// finds: the visit asks again, and its time begins anew. Nothing else of what [Runtime.Trigger]
-// checks is checked then: not whether who answers has the Authority, which the answer only claims,
-// nor the bounds of a part of an [Any], the wake of a timer, or how often the wait was resumed; and
-// a trigger's id does not make two of them one. Let nobody answer so who may not decide.
+// The dispatcher's Answer can end a wait too, with what [Script] writes. It has to be a trigger of
+// a kind and key that the wait takes, and for an approval to have a decision. The dispatcher that
+// asked refuses anything else, with dispatcher.ErrAnswerType, as long as it keeps the run as it
+// rested. Given elsewhere it ends nothing, which whoever goes on with the run finds: the visit asks
+// again, and its time begins anew.
+//
+// Nothing else of what [Runtime.Trigger] checks is checked then:
+//
+//   - whether who answers has the Authority, which the answer only claims;
+//   - the bounds of a part of an [Any], and the wake of a timer;
+//   - how often the wait was resumed;
+//   - whether a trigger of the same id was there before.
+//
+// Let nobody answer so who may not decide.
 //
 // # Words
 //

@@ -58,32 +58,38 @@ type Outcome struct {
 	EndReason Reason `json:"endReason,omitempty"`
 }
 
-// Trigger ends a wait and goes on with its run. It is accepted when the answer of the interrupt is
-// durable, of several triggers exactly one. Trigger returns when the run rests again, whoever goes
-// on with it: so a node can't wait for a trigger at its own run, but with LeaveIt. One that is
-// repeated returns as soon as its wait has ended. If ctx ends before, a run that Trigger goes on
-// with is left as by dispatcher.ErrDrain, for Recover; what came of the trigger is read behind
-// that, for ten seconds at most if the store does not answer.
+// Trigger ends a wait and goes on with its run. The trigger is accepted when the answer of the
+// interrupt is durable: of several exactly one. Trigger returns when the run rests again, whoever
+// goes on with it: so a node can't wait for a trigger at its own run, but with LeaveIt. A trigger
+// that is repeated returns as soon as its wait has ended. If ctx ends before, a run that Trigger
+// goes on with is left as by dispatcher.ErrDrain, for Recover; what came of the trigger is read
+// behind that, for ten seconds at most if the store does not answer.
 //
-// These are checked, in this order, and a refusal changes nothing: that the wait exists
-// ([*NotFoundError]), has not ended ([*TerminalError]) and not expired ([*ExpiredError]: if nobody
-// has yet, Trigger has it expire); that it is for this kind and key ([*MismatchError]), and for the
-// actor's authority ([*AuthorityError]); that it may be resumed once more ([*AttemptsError]); that
-// no other trigger was faster ([*TakenError]); that the payload is what the node wants
-// ([*PayloadError]). A trigger that comes while whoever has the run writes its end can't be taken
-// back: it is accepted, of a wait that has ended so, and counts if the run is brought back. An
-// error beside an Outcome is of going on: the trigger was accepted. After an error of the store the
-// same trigger can be repeated.
+// These are checked, in this order, and a refusal changes nothing:
 //
-// A denial that its wait does not feed to the node cancels the run. A trigger for a timer whose
-// instant has come has it wake; that is the instant's doing, and the Receipt has no trigger. One
-// that was sent to several Runtimes, or again, wakes it once.
+//   - that the wait exists ([*NotFoundError]), has not ended ([*TerminalError]) and not expired
+//     ([*ExpiredError]: if nobody has yet, Trigger has it expire);
+//   - that it is for this kind and key ([*MismatchError]), and for the actor's authority
+//     ([*AuthorityError]);
+//   - that it may be resumed once more ([*AttemptsError]);
+//   - that no other trigger was faster ([*TakenError]);
+//   - that the payload is what the node wants ([*PayloadError]).
 //
-// Of a wait whose frame was voided Trigger has the run ask again, or waits for that if somebody
-// else is at work on it, until ctx ends: so not from a node of that run. What that asks takes the
-// trigger if it is the same; if it is something else the wait is superseded, and the trigger
-// refused with a [*TerminalError], also one that names the run alone. So it is of one that has
-// expired and is to be asked once more.
+// An error beside an Outcome is of going on: the trigger was accepted. After an error of the store
+// the same trigger can be repeated.
+//
+// Some triggers do something else:
+//
+//   - A denial that its wait does not feed to the node cancels the run.
+//   - A trigger for a timer whose instant has come has it wake, once, however often and to how many
+//     Runtimes it was sent. That is the instant's doing, and the Receipt has no trigger.
+//   - A trigger that comes while whoever has the run writes its end can't be taken back: it is
+//     accepted, of a wait that has ended so, and counts if the run is brought back.
+//   - If the frame of the wait was voided, or the wait has expired and is to be asked once more,
+//     Trigger has the run ask again, or waits for that until ctx ends if somebody else is at work
+//     on the run: so not from a node of it. What is asked then takes the trigger if it is the same.
+//     If it is something else the wait is superseded, and the trigger refused with a
+//     [*TerminalError], also one that names the run alone.
 //
 // It costs what [Runtime.List] does, of one run if Run is given. A trigger by Key alone is refused
 // while a run can't be read, for which it may be meant.

@@ -68,12 +68,14 @@ type Wait struct {
 	// that it fires, marked as missed.
 	OnExpire OnExpire
 	// MaxFailures is how many attempts of the visit may fail behind a trigger of this wait before
-	// it fails for good: after each of the others it waits again. One that fails before it comes to
-	// ask again is none of them. A process that dies or drains behind the trigger uses up as much,
-	// until the wait is asked again: a Runtime goes on with the run no more often than so. Zero
-	// means DefaultFailures. What an attempt asks instead under the same name, by another Question,
-	// Kind or Key, is another wait, and the failures behind what that name has asked before count
-	// on: so an attempt may say in its Question what has failed.
+	// it fails for good: after each of the others it waits again. Zero means DefaultFailures.
+	//
+	//   - An attempt that fails before it comes to ask again is none of them.
+	//   - A process that dies or drains behind the trigger uses up as much, until the wait is asked
+	//     again: a Runtime goes on with the run no more often than so.
+	//   - What an attempt asks instead under the same name, by another Question, Kind or Key, is
+	//     another wait, and the failures behind what that name has asked before count on: so an
+	//     attempt may say in its Question what has failed.
 	//
 	// That holds whatever dag.Policy the node has, unless a failure of the visit is followed: give
 	// it as many Attempts then, since what has failed as often as these say is followed, and waits
@@ -137,18 +139,20 @@ func Escalate(to dag.Authority, within time.Duration) OnExpire {
 func Again(n int) OnExpire { return OnExpire{how: repeats, further: n} }
 
 // Any is a wait that the first trigger for one of the waits ends. It is one interrupt, so that
-// exactly one of them counts. Of a timer among them the wake ends it, unless something else does
-// before; without one it expires when the last of them does. A part that says neither Within nor
-// Until can be ended as long as the wait goes on. What is asked is the first Question that a part
-// says. What its parts say of OnDeny holds for each; OnExpire, failures and hops are those of the
-// first: Expire there has a timer that is missed, wherever it stands, expire, and anything else has
-// it fire, marked as missed.
+// exactly one of them counts.
+//
+//   - It asks the first Question that a part says.
+//   - The wake of a timer among the parts ends it, unless something else does before. Without a
+//     timer it expires when the last part does. A part that says neither Within nor Until can be
+//     ended as long as the wait goes on.
+//   - OnDeny is that of each part; OnExpire, failures and hops are those of the first. If that says
+//     Expire a timer that is missed expires, wherever it stands; else it fires, marked as missed.
 func Any(waits ...Wait) Wait { return joined(waits, false) }
 
 // All is a wait for triggers of every one of the waits, in any order. Each has a reply of its own.
-// The visit runs again when none of them is open any more: one that expires before is escalated,
-// asked Again, or returned as an [*Ended] then, and not before; until it is asked again a trigger
-// for it is refused with a [*MismatchError].
+// The visit runs again when none of them is open any more. A part that expires before is then
+// escalated, asked Again, or returned as an [*Ended], and not sooner; until it is asked again a
+// trigger for it is refused with a [*MismatchError].
 func All(waits ...Wait) Wait { return joined(waits, true) }
 
 func joined(waits []Wait, all bool) Wait {

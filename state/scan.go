@@ -9,9 +9,9 @@ import (
 	"unicode/utf8"
 )
 
-// MaxDepth is how deep arrays and objects may be nested in a value that is written: so deep
-// that no data of people meets it, and so far from maxDepth that what a log and a snapshot
-// put round a value never reaches that.
+// MaxDepth is how deep arrays and objects may be nested in a value that is written: so deep that no
+// data of people meets it, and so far from the 10,000 that encoding/json reads that what a log and
+// a snapshot put round a value never reaches these.
 const MaxDepth = 1000
 
 // maxDepth is how deep encoding/json reads nested values.

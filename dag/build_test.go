@@ -154,17 +154,27 @@ func TestNestingHasALimit(t *testing.T) {
 	}
 }
 
-// The nodes of a nested graph count each time that it is nested.
+// The nodes of a nested graph count each time that it is nested, however deep: for Build, and for who
+// reads a graph that says so.
 func TestNodesHaveALimit(t *testing.T) {
 	half := dag.New[Notes]("half")
-	for i := range dag.MaxNodes/2 - 1 {
+	for i := range dag.MaxNodes/2 - 2 {
 		dag.Step(half, fmt.Sprint("n", i), step)
 	}
-	g := mustBuild(t, half)
+	middle := dag.New[Notes]("middle")
+	dag.Loop(middle, "half", mustBuild(t, half), never, 1)
+	g := mustBuild(t, middle)
 	b := dag.New[Notes]("g")
 	dag.Loop(b, "a", g, never, 1)
 	dag.Loop(b, "b", g, never, 1)
-	mustBuild(t, b)
+	full := string(mustBuild(t, b).Plan().JSON)
+	if _, err := dag.ParsePlan([]byte(full)); err != nil {
+		t.Error(err)
+	}
+	more := strings.Replace(full, `"nodes":[`, `"nodes":[{"name":"one-more","kind":"step"},`, 1)
+	if _, err := dag.ParsePlan([]byte(more)); err == nil || !strings.Contains(err.Error(), "it has 100001 nodes, the limit is 100000") {
+		t.Errorf("a graph of one more is parsed: %v", err)
+	}
 	dag.Step(b, "one-more", step)
 	_, err := b.Build()
 	want := []string{`the graph has 100001 nodes, nested graphs included; the limit is 100000`}

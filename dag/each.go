@@ -103,7 +103,7 @@ func digestOf[I any](items []I) (string, error) {
 	h := sha256.New()
 	for i := range items {
 		var item any = &items[i] // by which encoding/json finds marshallers with pointer receivers
-		if kind := reflect.TypeFor[I]().Kind(); kind == reflect.Interface || kind == reflect.Pointer {
+		if reflect.TypeFor[I]().Kind() == reflect.Interface {
 			item = items[i] // and sees that there is none
 		}
 		text, err := json.Marshal(item)

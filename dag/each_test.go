@@ -2,6 +2,8 @@ package dag_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -182,6 +184,48 @@ func TestEachDigestsByPointerReceivers(t *testing.T) {
 	for i := range one {
 		if one[i] == two[i] {
 			t.Errorf("items of the Each %d have one digest, and differ", i+1)
+		}
+	}
+}
+
+// The digest of items is the one that logs have: of the length and the text of each.
+func TestEachDigestsAsLogsHaveIt(t *testing.T) {
+	b := dag.New[Notes]("digest")
+	dag.Each(b, "each", func(*Notes) []int { return []int{1, 23} }, func(context.Context, *Notes, int) error { return nil })
+	_, _, digest, err := mustBuild(t, b).Plan().Nodes[0].Items(new(Notes))
+	sum := sha256.Sum256([]byte("\x00\x00\x00\x00\x00\x00\x00\x011\x00\x00\x00\x00\x00\x00\x00\x0223"))
+	if want := "sha256:" + hex.EncodeToString(sum[:]); digest != want {
+		t.Errorf("the digest is %s, %v, want %s", digest, err, want)
+	}
+}
+
+// Items that are pointers, or hold them, are digested as what they point to, and nil is null.
+func TestEachDigestsWhatItemsPointTo(t *testing.T) {
+	one := &eachMoney{1}
+	digests := map[string]string{}
+	b := dag.New[Notes]("digest")
+	dag.Each(b, "values", func(*Notes) []eachMoney { return []eachMoney{{1}} }, func(context.Context, *Notes, eachMoney) error { return nil })
+	dag.Each(b, "pointers", func(*Notes) []*eachMoney { return []*eachMoney{one} }, func(context.Context, *Notes, *eachMoney) error { return nil })
+	dag.Each(b, "pointers-twice", func(*Notes) []**eachMoney { return []**eachMoney{&one} }, func(context.Context, *Notes, **eachMoney) error { return nil })
+	dag.Each(b, "marshallers", func(*Notes) []json.Marshaler { return []json.Marshaler{one} }, func(context.Context, *Notes, json.Marshaler) error { return nil })
+	dag.Each(b, "no-pointer", func(*Notes) []*eachMoney { return make([]*eachMoney, 1) }, func(context.Context, *Notes, *eachMoney) error { return nil })
+	dag.Each(b, "no-marshaller", func(*Notes) []json.Marshaler { return make([]json.Marshaler, 1) }, func(context.Context, *Notes, json.Marshaler) error { return nil })
+	dag.Each(b, "no-pointer-in-one", func(*Notes) []json.Marshaler { return []json.Marshaler{(*eachMoney)(nil)} }, func(context.Context, *Notes, json.Marshaler) error { return nil })
+	for _, n := range mustBuild(t, b).Plan().Nodes {
+		_, _, digest, err := n.Items(new(Notes))
+		if err != nil {
+			t.Errorf("%s: %v", n.Name, err)
+		}
+		digests[n.Name] = digest
+	}
+	for same, names := range map[string][]string{
+		"values":     {"pointers", "pointers-twice", "marshallers"},
+		"no-pointer": {"no-marshaller", "no-pointer-in-one"},
+	} {
+		for _, name := range names {
+			if digests[name] != digests[same] {
+				t.Errorf("the digest of %s is not that of %s", name, same)
+			}
 		}
 	}
 }

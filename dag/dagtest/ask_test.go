@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -72,6 +73,19 @@ func TestAskOneQuestionForEachKey(t *testing.T) {
 	}
 	if n := len(v.Asked()); n != 2 {
 		t.Errorf("%d questions were asked", n)
+	}
+}
+
+// Inside an effect the visit has the answers that it has outside of it, as in a run.
+func TestAnswersInsideAnEffect(t *testing.T) {
+	ctx := dagtest.Context(t.Context(), &dagtest.Visit{Answers: map[string]any{"word": "this", "sure": true}})
+	var inside []dag.Answered
+	_, err := dag.Effect(ctx, "tell", 1, func(ctx context.Context, _ int) (int, error) {
+		inside = dag.Answers(ctx)
+		return 0, nil
+	})
+	if outside := dag.Answers(ctx); err != nil || len(outside) != 2 || !reflect.DeepEqual(inside, outside) {
+		t.Errorf("inside it has %+v, outside %+v, %v", inside, outside, err)
 	}
 }
 

@@ -194,6 +194,21 @@ func TestCallsSettingsByRun(t *testing.T) {
 	}
 }
 
+// An option may be used later, as by a supervisor: it keeps what its value was when it was made.
+func TestCallsSettingsAreThoseOfWhenTheyWereSaid(t *testing.T) {
+	var store memory.Store
+	d := process(t, callsTalk(t, nil), &store, dispatcher.Options{})
+	of := map[string]int{"limit": 1}
+	option := dispatcher.Settings(of, "me")
+	of["limit"] = 2
+	if err := d.Create(t.Context(), run, nil, option); err != nil {
+		t.Fatal(err)
+	}
+	if res, err := d.State(t.Context(), run); err != nil || string(res.Settings) != `{"limit":1}` {
+		t.Errorf("the settings are %s, %v", res.Settings, err)
+	}
+}
+
 // Bad settings refuse the call: nothing is opened, and nothing changes.
 func TestCallsSettingsRefused(t *testing.T) {
 	store := new(memory.Store)

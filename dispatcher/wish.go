@@ -47,6 +47,7 @@ func From(c checkpoint.Cursor) RunOption {
 // the clock was set back or for a reason of his own. [ErrNotAwaited] if one of them does not wait,
 // or never expires; then nothing has changed. A question that has its answer keeps it.
 func Expire(interrupts ...string) RunOption {
+	interrupts = slices.Clone(interrupts) // the option may be used later
 	return RunOption{"Expire", func(w *wishes) error {
 		if w.how != modeResume && w.how != modeContinue {
 			return &OptionError{"Expire", "is for Resume and Continue only"}
@@ -60,16 +61,17 @@ func Expire(interrupts ...string) RunOption {
 // say, up to [Limits].ValueBytes. They are no state. A call that opens a run gives them;
 // one that goes on with it replaces those that held, if they differ, as soon as it does
 // so, by an entry with the author, who then needs a name. Nil means that there are none
-// any more. A completed run keeps its own.
+// any more. A completed run keeps its own. What v holds is taken when the option is made.
 //
 // What looks like a secret is refused with a [*SecretError]. That is a net and no proof.
 func Settings(v any, author string) RunOption {
+	said, failed := marshal(v) // now: the option may be used later, and v changed by then
 	return RunOption{"Settings", func(w *wishes) (err error) {
 		if reason := badText(author, maxLabel); reason != "" {
 			return &OptionError{"Settings", "have an author whose name " + reason}
 		}
 		w.author, w.sets = author, true
-		w.settings, err = settled(v, w.limits)
+		w.settings, err = settled(said, failed, w.limits)
 		return err
 	}}
 }
@@ -271,9 +273,8 @@ func (c *core) wish(how mode, options []RunOption) (*wishes, error) {
 }
 
 // settled returns settings in the one form in which they are kept and compared: members
-// sorted, nothing that JSON does not need, nil for null.
-func settled(v any, limits Limits) (json.RawMessage, error) {
-	raw, err := marshal(v)
+// sorted, nothing that JSON does not need, nil for null. err is that of encoding them.
+func settled(raw json.RawMessage, err error, limits Limits) (json.RawMessage, error) {
 	switch {
 	case errors.Is(err, state.ErrUTF8):
 		return nil, &OptionError{"Settings", "hold text that is not UTF-8"}

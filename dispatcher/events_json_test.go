@@ -59,3 +59,25 @@ func TestEventsAreJSON(t *testing.T) {
 		t.Errorf("a kind that there isn't: %v", err)
 	}
 }
+
+// Items of a stream are JSON too, also the last one, which has no event.
+func TestItemsAreJSON(t *testing.T) {
+	var store memory.Store
+	var last string
+	for item, err := range process(t, callsTalk(t, nil), &store, dispatcher.Options{}).Stream(t.Context(), run, hear("one"), dispatcher.Listen{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(item)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = string(text)
+		if of := item.Event.Kind.String(); item.Result == nil && !strings.HasPrefix(last, `{"Event":{"Kind":"`+of) {
+			t.Errorf("an item of %s is %s", of, last)
+		}
+	}
+	if !strings.HasPrefix(last, `{"Result":{"Run":"`+run) {
+		t.Errorf("the last item is %s", last)
+	}
+}

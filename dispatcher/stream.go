@@ -9,9 +9,9 @@ import (
 // An Item is what a [Dispatcher.Stream] yields: an event, and as the last one, without an
 // event, the result.
 type Item[S any] struct {
-	Event  Event
-	State  *S         // Listen.States: with SuperstepEnded of the run's own frame; the caller's
-	Result *Result[S] // of the last item only, and never nil there
+	Event  Event      `json:",omitzero"`
+	State  *S         `json:",omitempty"` // Listen.States: with SuperstepEnded of the run's own frame; the caller's
+	Result *Result[S] `json:",omitempty"` // of the last item only, and never nil there
 }
 
 // errLeft is the cause with which a stream cancels a run that nobody looks at any more.

@@ -131,9 +131,11 @@ func (e *InDoubtError) Unwrap() error { return e.Err }
 // attempt and process, and no other effect of any run has it. It is made of the run's id: a run
 // that is deleted and made again under its id has the same keys, and the other side takes its
 // effects for those of the first. So has each copy of a run in another store. The other side should
-// be given it. [Ask], Effect, [Depends], [Note] and what else makes notes return an error of that
-// context: a later attempt may find the effect done, and would say nothing. With the context of the
-// node they can't be told from what the node does beside fn, so fn has to keep to its own.
+// be given it, and heed it: net/http sends a request that has a header Idempotency-Key once more by
+// itself if a connection is lost. [Ask], Effect, [Depends], [Note] and what else makes notes return
+// an error of that context: a later attempt may find the effect done, and would say nothing. With
+// the context of the node they can't be told from what the node does beside fn, so fn has to keep
+// to its own.
 //
 // If fn returns an error, also since Policy.Timeout or the run has ended its context, panics, calls
 // runtime.Goexit or is abandoned, or the process dies in it, nobody knows whether it happened: the

@@ -62,8 +62,10 @@ type Migration struct {
 	// that they wrote to ends as they left it. Nor does it change what visits have written that is
 	// not merged yet, as those of items of an Each under way: where such a cell has another type
 	// now the run is refused until that is merged, unless Nodes has the Loop or Each forgotten, and
-	// one of another name begins anew. A state that is larger than Limits.StateBytes is a
-	// [*LimitError] of the call, and changes nothing.
+	// one of another name begins anew. An Each under way whose items are other JSON now, as those
+	// of a struct with one field more that has no omitempty, is an [*ItemsChangedError], and an
+	// Edit that names it in Void has it begin anew. A state that is larger than Limits.StateBytes
+	// is a [*LimitError] of the call, and changes nothing.
 	State func(path string, state json.RawMessage) (json.RawMessage, error)
 }
 

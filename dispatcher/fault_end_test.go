@@ -23,7 +23,7 @@ type Brim struct {
 	A, B, C, D state.Fold[joined]
 }
 
-// Check implements state.Checker.
+// Check is the one that package state speaks of.
 func (s *Brim) Check() error {
 	if s.Bad.Get() > 1 {
 		return errWeather

@@ -24,8 +24,8 @@ type ArgumentError struct {
 
 func (e *ArgumentError) Error() string { return "continuation: " + e.What + " " + e.Reason }
 
-// A NotFoundError says that no wait is addressed so, or that there is no run of this id. Nothing
-// has changed.
+// A NotFoundError says that no wait is addressed so, or not yet, or that there is no run of this
+// id. Nothing has changed.
 type NotFoundError struct {
 	Address string // what was looked for
 	Run     string // the id, if it is the run that there is not

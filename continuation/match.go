@@ -16,8 +16,8 @@ func (hs histories) find(t *Trigger) (*wait, error) {
 		return nil, &NotFoundError{Address: "id " + t.Wait}
 	}
 	all := hs.waits(func(w *wait) bool { return t.Key == "" || w.expects("", t.Key) })
-	if len(all) == 0 && t.Run != "" {
-		all = hs.waits(func(*wait) bool { return true })
+	if len(all) == 0 && t.Run != "" { // the run may come to ask it: what it waits for now says what it does not wait for
+		all = hs.waits(func(w *wait) bool { status, _, _, _ := w.stands(); return !status.Terminal() })
 	}
 	if len(all) == 0 {
 		address := fmt.Sprintf("key %q", t.Key)
@@ -143,10 +143,13 @@ func (r *Runtime) admits(w *wait, t *Trigger) (*alternative, error) {
 	if status, reason, _, _ := w.stands(); status.Terminal() {
 		return nil, &TerminalError{w.id, w.h.run, status, reason}
 	}
+	mismatch := func(reason string) error { return &MismatchError{w.id, w.h.run, reason} }
+	if t.Wait == "" && t.Key != "" && !w.expects("", t.Key) { // it is for another wait, whose time need not be over
+		return nil, mismatch(fmt.Sprintf("it does not wait for the key %q", t.Key))
+	}
 	if w.pends() && a.over(now) {
 		return nil, &ExpiredError{Wait: w.id, Run: w.h.run, Until: a.until}
 	}
-	mismatch := func(reason string) error { return &MismatchError{w.id, w.h.run, reason} }
 	if !w.expects(t.Kind, "") {
 		return nil, mismatch(fmt.Sprintf("it does not wait for %s", t.Kind))
 	}

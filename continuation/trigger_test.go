@@ -848,3 +848,43 @@ func TestTakenByAnAnswer(t *testing.T) {
 		}
 	})
 }
+
+// A trigger for what the run has not come to ask yet is for none of its other waits, whose time may
+// be over, or which have ended: it is not too late, and its sender may send it again.
+func TestATriggerThatComesTooEarlyIsNotTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p *process
+		early := decide("early", continuation.Approved)
+		early.Key = "refund-7"
+		b := dag.New[Talk]("talk")
+		first := dag.Step(b, "first", func(ctx context.Context, _ *Talk) error {
+			_, err := continuation.Await[string](ctx, "alarm", afterAnHour())
+			return err
+		})
+		between := dag.Step(b, "between", func(ctx context.Context, _ *Talk) error {
+			var none *continuation.NotFoundError
+			if _, err := p.rt.Trigger(ctx, early); !errors.As(err, &none) {
+				t.Errorf("while the only wait before it has ended: %v", err)
+			}
+			return nil
+		}, first)
+		dag.Step(b, "second", func(ctx context.Context, _ *Talk) error {
+			_, err := continuation.Await[string](ctx, "refund", continuation.Wait{Kind: continuation.KindApproval, Key: "refund-7"})
+			return err
+		}, between)
+		p = talk(t, frozen(t, b))
+		lasts(time.Hour)
+		p.unchanged(run, func() {
+			var mismatch *continuation.MismatchError
+			if _, err := p.rt.Trigger(t.Context(), early); !errors.As(err, &mismatch) {
+				t.Errorf("beside a timer that is due: %v", err)
+			}
+		})
+		if _, err := p.rt.Sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := p.rt.Trigger(t.Context(), early); err != nil || out.Status != continuation.StatusResolved {
+			t.Errorf("when it is asked: %+v, %v", out, err)
+		}
+	})
+}

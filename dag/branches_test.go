@@ -68,6 +68,9 @@ func TestWhatIsMadeFromTooManyWaysNeedsAWord(t *testing.T) {
 		"all of it and more": func(b *dag.Builder[Notes], out dag.Node[Notes], z dag.RouteNode[Notes, Way]) (x, y dag.Edge[Notes]) {
 			return dag.Step(b, "narrow", step, dag.All[Notes](z.On(Left), out)), dag.Step(b, "left", step, z.On(Left))
 		},
+		"all of more and it": func(b *dag.Builder[Notes], out dag.Node[Notes], z dag.RouteNode[Notes, Way]) (x, y dag.Edge[Notes]) {
+			return dag.Step(b, "narrow", step, dag.All[Notes](out, z.On(Left))), dag.Step(b, "left", step, z.On(Left))
+		},
 		"any of it and others": func(b *dag.Builder[Notes], out dag.Node[Notes], z dag.RouteNode[Notes, Way]) (x, y dag.Edge[Notes]) {
 			narrow := dag.Step(b, "narrow", step, dag.All[Notes](z.On(Right), out))
 			return dag.Step(b, "wide", step, dag.Any[Notes](z.On(Left), narrow)), dag.Step(b, "always", step)
@@ -87,6 +90,25 @@ func TestWhatIsMadeFromTooManyWaysNeedsAWord(t *testing.T) {
 		dag.Step(b, "joins", step, x, y)
 		if _, err := b.Build(); err == nil || !strings.Contains(err.Error(), `"joins": joins edges of which some may be taken`) {
 			t.Errorf("%s: Build returns %v", name, err)
+		}
+	}
+}
+
+// What can be reached in several ways may be one of all that a node follows. If none of the ways goes
+// with the others, it is said by what they exclude each other.
+func TestBranchesInSeveralWaysAreAllFollowed(t *testing.T) {
+	for _, way := range ways {
+		b := dag.New[Notes]("ways")
+		r, s, z := dag.Route(b, "r", choose, ways), dag.Route(b, "s", choose, ways), dag.Route(b, "z", choose, ways)
+		dag.End[Notes](b, r, s, z)
+		either := dag.Any(dag.All(r.On(Left), z.On(Left)), dag.All(s.On(Left), z.On(Left)))
+		dag.Step(b, "both", step, dag.All[Notes](dag.Step(b, "either", step, either), z.On(way)))
+		_, err := b.Build()
+		if never := way != Left; (err != nil) != never || never && !strings.Contains(err.Error(), `can never run`) {
+			t.Errorf("on %s of z Build returns %v", way, err)
+		}
+		if err != nil && !strings.Contains(err.Error(), `they exclude each other, by what becomes of node "z"`) {
+			t.Error(err)
 		}
 	}
 }

@@ -82,8 +82,7 @@ func meet(g, h guard, domains []int) (both guard, empty int, ok bool) {
 		both.terms, empty, ok = meetLists(g.terms, h.terms)
 		return both, empty, ok
 	}
-	exact := g.exact && h.exact
-	var all []guard
+	var all []guard // inexact, as one of several lists is
 	for a := range g.lists {
 		for b := range h.lists {
 			terms, variable, some := meetLists(a, b)
@@ -91,7 +90,7 @@ func meet(g, h guard, domains []int) (both guard, empty int, ok bool) {
 				empty = variable
 				continue
 			}
-			all = append(all, guard{terms: terms, exact: exact})
+			all = append(all, guard{terms: terms})
 		}
 	}
 	if all == nil {

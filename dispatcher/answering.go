@@ -148,7 +148,7 @@ func (r *run) hearSince(seq uint64) error {
 // others.
 func (r *run) hearPosted(w *wishes, posts []checkpoint.Post) []checkpoint.Post {
 	return slices.DeleteFunc(posts, func(p checkpoint.Post) bool {
-		if cancels(p) && !slices.Contains(w.knew, p.ID) {
+		if !slices.Contains(w.knew, p.ID) {
 			r.hearCancel(p)
 		}
 		return slices.Contains(r.drains, p.ID)

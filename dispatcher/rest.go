@@ -108,9 +108,6 @@ func (r *run) noteDrains(from int) {
 	for i := from; i < len(r.drains); i++ {
 		r.note(r.drains[i], checkpoint.PostCancel)
 	}
-	if r.drains != nil {
-		r.drains = nil
-	}
 }
 
 // voidAll takes back what the supersteps that can't be merged did: each visit once, since what an

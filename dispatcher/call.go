@@ -48,7 +48,7 @@ func (c *core) run(ctx context.Context, id string, how mode, input func(any), op
 	default:
 		return nil, c.refuse(id, ErrNoStore)
 	}
-	if err := c.stillRunning(id); err != nil {
+	if err := c.stillRunning(id); err != nil && (how != modeStart || c.store == nil) { // else find says it
 		return nil, c.refuse(id, err)
 	}
 	if w.answers != nil {
@@ -149,8 +149,16 @@ func (r *run) find(w *wishes, input func(any)) early {
 	if w.unsaid != nil {
 		return early{err: w.unsaid}
 	}
+	if w.how == modeStart {
+		if err := c.stillRunning(r.id); err != nil {
+			return early{err: c.taken(ctx, r.id, err)}
+		}
+	}
 	lease, asked, err := c.acquire(ctx, r.id, c.owner)
 	if err != nil {
+		if w.how == modeStart && errors.Is(err, checkpoint.ErrBusy) {
+			err = c.taken(ctx, r.id, err)
+		}
 		return early{err: err}
 	}
 	r.journal.lease = lease
@@ -212,6 +220,15 @@ func (r *run) find(w *wishes, input func(any)) early {
 	e := r.resumable(w)
 	r.apart = e.now() && r.giving != nil
 	return e
+}
+
+// taken is the error of a Start or a Create that could not have the run: if that is there it says so
+// as well, for who asks no more.
+func (c *core) taken(ctx context.Context, id string, err error) error {
+	if _, none := c.store.Stat(ctx, id); none != nil {
+		return err
+	}
+	return fmt.Errorf("%w, and %w", ErrExists, err)
 }
 
 // aMoment is how long a lease is waited for that somebody has for a moment.

@@ -178,3 +178,64 @@ func TestCreateIsToldAsWhatItIs(t *testing.T) {
 		told("Start", dispatcher.ErrDrain)
 	})
 }
+
+// A Create or a Start of a run that is at work says that it exists, also in another process, or if
+// an earlier call has left a node that does not return; and that it is busy.
+func TestCreateBesideARunAtWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, store := t.Context(), new(memory.Store)
+		ends := make(chan struct{})
+		g := callsTalk(t, func(context.Context, *Talk) error { <-ends; return nil })
+		d := process(t, g, store, dispatcher.Options{Grace: time.Second})
+		exists := func(d *dispatcher.Dispatcher[Talk], also error) {
+			t.Helper()
+			if err := d.Create(ctx, run, hear("one")); !errors.Is(err, dispatcher.ErrExists) || !errors.Is(err, also) {
+				t.Errorf("Create = %v", err)
+			}
+			if _, err := d.Start(ctx, run, hear("one")); !errors.Is(err, dispatcher.ErrExists) || !errors.Is(err, also) {
+				t.Errorf("Start = %v", err)
+			}
+		}
+		if err := d.Create(ctx, run, hear("one")); err != nil {
+			t.Fatal(err)
+		}
+		until, cancel := context.WithCancel(ctx)
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			_, _ = d.Run(until, run, nil)
+		}()
+		synctest.Wait()
+		exists(d, dispatcher.ErrBusy)
+		exists(process(t, g, store, dispatcher.Options{}), dispatcher.ErrBusy)
+		cancel()
+		<-over
+		exists(d, dispatcher.ErrStillRunning)
+		close(ends)
+	})
+}
+
+// Of several calls that create a run at once one has made it, and the others know that they have
+// not: it exists, or is being made.
+func TestCreateBesideCreate(t *testing.T) {
+	eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
+		d := callsDispatcher(t, callsTalk(t, nil), store, o)
+		results := make(chan error)
+		for range 8 {
+			go func() { results <- d.Create(t.Context(), run, hear("one")) }()
+		}
+		made := 0
+		for range 8 {
+			switch err := <-results; {
+			case err == nil:
+				made++
+			case !errors.Is(err, dispatcher.ErrExists) && !errors.Is(err, dispatcher.ErrBusy):
+				t.Errorf("Create = %v", err)
+			}
+		}
+		if made != 1 {
+			t.Errorf("%d calls have made the run", made)
+		}
+		superUnheld(t, store, checkpoint.StatusPending)
+	})
+}

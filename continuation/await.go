@@ -158,7 +158,8 @@ func one[A any](ctx context.Context, name string, w Wait) (Reply[A], error) {
 	return reply, err
 }
 
-// fit refuses an A that JSON can't bring back, and a default that is no A, before anything is asked.
+// fit refuses an A that JSON can't bring back, and a default that is no A, before anything is
+// asked.
 func fit[A any](name string, w *Wait) error {
 	want, err := state.TypeOf[A]()
 	if err != nil {

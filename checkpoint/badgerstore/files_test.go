@@ -351,3 +351,37 @@ func TestDirectoriesInPlaceOfFilesAreFound(t *testing.T) {
 		}
 	}
 }
+
+// A link to what is gone, in the place of a file that holds something, is missing data: ErrCorrupt.
+// Nothing is made where it leads.
+func TestLinksToNothingAreFound(t *testing.T) {
+	t.Parallel()
+	of := closedStore(t)
+	for _, place := range []string{"db/*.sst", "db/*.mem", "db/*.vlog", "db/MANIFEST", "pawl.json", "witness"} {
+		dir := copyDir(t, of.dir)
+		files, err := filepath.Glob(filepath.Join(dir, filepath.FromSlash(place)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if place == "db/*.mem" { // as a process leaves it that was killed
+			files = []string{filepath.Join(dir, "db", "00009.mem")}
+		} else if len(files) == 0 {
+			t.Fatalf("%s: no file", place)
+		}
+		gone := filepath.Join(t.TempDir(), "gone")
+		_ = os.Remove(files[0])
+		if err := os.Symlink(gone, files[0]); err != nil {
+			t.Skip(err)
+		}
+		s, err := badgerstore.Open(t.Context(), dir, small)
+		if err == nil {
+			s.Close()
+		}
+		if !errors.Is(err, checkpoint.ErrCorrupt) || !strings.Contains(err.Error(), "from a backup") && place != "witness" {
+			t.Errorf("%s: Open = %v, want ErrCorrupt, and what to do", place, err)
+		}
+		if _, err := os.Lstat(gone); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s: there is a file where the link leads: %v", place, err)
+		}
+	}
+}

@@ -73,6 +73,8 @@ func (g *guarded) log(path string, synced bool) (used bool, err error) {
 		used, err = true, syncFile(path)
 	case err == nil:
 		used = true
+	case errors.Is(err, os.ErrNotExist): // it is in the directory
+		return false, &damageError{path + " is a link to nothing", "put back what it leads to, or restore the store from a backup"}
 	}
 	if err != nil {
 		return false, fmt.Errorf("checkpoint: preparing %s: %w", path, err)

@@ -77,10 +77,10 @@ type LoopOutcome string
 // Exhausted: until was still false after the last iteration allowed.
 const Exhausted LoopOutcome = "exhausted"
 
-// Loop adds a node that runs body again and again over the same state until until
-// returns true, at most most times. Iterations count from 1 and are part of paths:
-// compose-loop/2/validate. until is asked once at the end of each iteration, with a
-// copy of the state that it may not keep; its answer is durable and never asked again.
+// Loop adds a node that runs the graph body again and again over the same state: until the function
+// until returns true, and no more often than most. Iterations count from 1 and are part of paths:
+// compose-loop/2/validate. until is asked once at the end of each iteration, with a copy of the
+// state that it may not keep; its answer is durable and never asked again.
 //
 // The plain handle is taken whether the loop ended Done or Exhausted. If an iteration fails, and
 // somebody follows that, all that has finished in the loop counts: the supersteps before the

@@ -141,12 +141,15 @@ func (e *InDoubtError) Unwrap() error { return e.Err }
 // runtime.Goexit or is abandoned, or the process dies in it, nobody knows whether it happened: the
 // effect is in doubt ([*InDoubtError]), and is not done again until somebody has said what
 // happened. [InDoubt] declares what comes of the visit meanwhile: the node is told, a person is
-// asked, or the visit fails. Unless the error wraps [NotDone]: then the next attempt does it again.
-// Or the effect is [Replayable]: then it is done again under the same key. The same key with
-// another input is [ErrInputChanged]; inputs are the same if their JSON is, in which the fields of
-// a struct have their order. An effect that has returned what is no value of Out
-// ([state.Type.Accepts]), as in another version of the program, is
-// [ErrOutputChanged]: one of which a member was renamed or is gone. Members that are new are zero.
+// asked, or the visit fails. In two cases there is no doubt:
+//
+//   - The error wraps [NotDone]: the next attempt does the effect again.
+//   - The effect is [Replayable]: it is done again under the same key.
+//
+// The same key with another input is [ErrInputChanged]; inputs are the same if their JSON is, in
+// which the fields of a struct have their order. If an effect has returned what is no value of Out
+// ([state.Type.Accepts]), as in another version of the program of which a member was renamed or is
+// gone, that is [ErrOutputChanged]. Members that are new are zero.
 //
 // [Operation], [Touches], [Reversible], [Reads] and [Writes] declare what the effect is. They
 // are kept with it, for whoever has to approve it, or to say what came of it.

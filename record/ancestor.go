@@ -65,10 +65,10 @@ func (l *Ledger) Ancestors(ctx context.Context, hash string) ([]Version, error) 
 	return versions, nil
 }
 
-// Merge adds to record a a version that is merged of its last one and that of b, over their nearest
-// common ancestor, as [Merge] says: with both as parents. With [Manual], conflicts are a
-// [*MergeError] and nothing is written. If b's last version is a's, or an ancestor of it, there is
-// nothing to merge: a's last version is returned, and none is added; unless a is the record of a
+// Merge adds a version to the record a: its last one and that of b, merged over their nearest
+// common ancestor as the function [Merge] says, with both as parents. With [Manual], conflicts are
+// a [*MergeError] and nothing is written. If b's last version is a's, or an ancestor of it, there
+// is nothing to merge: a's last version is returned, and none is added; unless a is the record of a
 // run that has taken over from b, and has not heard yet what b tells.
 //
 // Two records of one run may tell of different positions of its log. Whatever the run has told up

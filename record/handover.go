@@ -100,20 +100,25 @@ func (w *Work) Labels() map[string]string {
 	return map[string]string{ParentLabel: w.Record.ContentHash}
 }
 
-// Advance adds a version for a run that has gone on: fresh is what [From] tells of it now. What the
-// ledger's people have decided stays, however often the run goes on, and wins where the two
-// contradict each other; but how a question ended, the log knows. Resume points from which the run
-// has gone on are gone. Of what was trimmed from the log since, it keeps when the run began, what
-// nodes have said, and how questions ended: all that had been told of it, also what the run has
-// gone back behind. As with From, the last 1000 actions are told. Of the same position of the log,
-// or an earlier one, it adds nothing. An [*ArgumentError] if fresh is of another run than the
-// record. That it is what From has made, the caller vouches for; all the same a point that needs
-// somebody else is not approved by it: ErrAuthority. Behind a [Ledger.Merge], or in a record that
-// goes on from a version of another one, it may have to read all records of the store: what people
-// had decided there is known from that one. If it is not in the store, all that the first version
-// says counts as the log's. What the log said against people's word a record does not keep: who
-// goes back to what it had said before has decided nothing, and what a [PreferB] puts back of it in
-// their place counts as theirs.
+// Advance adds a version for a run that has gone on: fresh is what [From] tells of it now. If that
+// is of the same position of the log as the record, or of an earlier one, it adds nothing. What the
+// log tells and what people have said to the ledger come together so:
+//
+//   - What people have decided stays, however often the run goes on, and wins where the two
+//     contradict each other; but how a question ended, the log knows. What the log had said against
+//     people's word a record does not keep: who goes back to that has decided nothing, and what a
+//     [PreferB] puts back of it counts as theirs.
+//   - Resume points from which the run has gone on are gone.
+//   - Of what was trimmed from the log since, the record keeps when the run began, what nodes have
+//     said, and how questions ended: all that had been told of it, also what the run has gone back
+//     behind. As with From, the last 1000 actions are told.
+//
+// An [*ArgumentError] if fresh is of another run than the record. That fresh is what From has made,
+// the caller vouches for; all the same it approves no point that needs somebody else: ErrAuthority.
+//
+// Behind a [Ledger.Merge], or in a record that goes on from a version of another one, Advance may
+// have to read all records of the store: what people had decided there is known from that version.
+// If it is not in the store, all that the first version says counts as the log's.
 func (l *Ledger) Advance(ctx context.Context, id string, fresh *Record, by Author) (*Version, error) {
 	if err := l.needs(ctx, "Advance", by); err != nil {
 		return nil, err

@@ -181,9 +181,14 @@ func Effect[In, Out any](ctx context.Context, key string, in In, fn func(context
 	if err := call.declare(options); err != nil {
 		return out, err
 	}
-	call.Result = func() (json.RawMessage, error) {
-		raw, err := state.Encode(&out)
-		if err != nil {
+	call.Result = func() (raw json.RawMessage, err error) {
+		// A panic of out's own MarshalJSON is no doubt: the effect has happened.
+		defer func() {
+			if p := recover(); p != nil {
+				raw, err = nil, fmt.Errorf("%w: effect %q: to encode it panicked: %v", ErrOutputLost, key, p)
+			}
+		}()
+		if raw, err = state.Encode(&out); err != nil {
 			return nil, fmt.Errorf("%w: effect %q: %w", ErrOutputLost, key, err)
 		}
 		return raw, nil

@@ -94,6 +94,12 @@ func TestEffectsThatCannotBeKept(t *testing.T) {
 	}
 }
 
+// An unsayable can't be encoded.
+type unsayable struct{}
+
+func (unsayable) MarshalJSON() ([]byte, error)  { panic("not today") }
+func (*unsayable) UnmarshalJSON(_ []byte) error { return nil }
+
 // An effect that has happened and whose output can't be kept says so.
 func TestEffectOutputLost(t *testing.T) {
 	for _, ctx := range []context.Context{t.Context(), context.WithValue(t.Context(), dag.VisitKey{}, &scripted{})} {
@@ -109,6 +115,10 @@ func effectOutputLost(t *testing.T, ctx context.Context) {
 		},
 		func() error {
 			_, err := dag.Effect(ctx, "rate", 1, func(context.Context, int) (string, error) { return "\xff", nil })
+			return err
+		},
+		func() error {
+			_, err := dag.Effect(ctx, "rate", 1, func(context.Context, int) (unsayable, error) { return unsayable{}, nil })
 			return err
 		},
 	} {

@@ -320,6 +320,35 @@ func TestEffectLimits(t *testing.T) {
 	}
 }
 
+// An unsaidReceipt is what JSON can't be made of.
+type unsaidReceipt struct{}
+
+func (unsaidReceipt) MarshalJSON() ([]byte, error)  { panic("not today") }
+func (*unsaidReceipt) UnmarshalJSON(_ []byte) error { return nil }
+
+// An output whose own MarshalJSON panics is lost: the effect has happened, which is no doubt, and it
+// is not done again, also if it may be.
+func TestEffectWhoseOutputPanics(t *testing.T) {
+	for _, options := range [][]dag.EffectOption{nil, {dag.Replayable}} {
+		done := 0
+		g := effectNode(t, func(ctx context.Context, _ *Tale) error {
+			_, err := dag.Effect(ctx, "pay", 1, func(context.Context, int) (unsaidReceipt, error) {
+				done++
+				return unsaidReceipt{}, nil
+			}, options...)
+			if !errors.Is(err, dag.ErrOutputLost) || !strings.Contains(err.Error(), "not today") {
+				t.Errorf("%v, want ErrOutputLost and why", err)
+			}
+			return err
+		}, dag.Policy{Attempts: 2})
+		res, err := process(t, g, new(memory.Store), dispatcher.Options{}).Run(t.Context(), run, nil)
+		rests(t, res, err, checkpoint.StatusFailed, "pay")
+		if done != 1 {
+			t.Errorf("done %d times", done)
+		}
+	}
+}
+
 // A turn is another use of the graph: its visits have keys, and effects, of their own.
 func TestEffectsOfATurn(t *testing.T) {
 	var bank effectBank

@@ -239,3 +239,43 @@ func TestCreateBesideCreate(t *testing.T) {
 		superUnheld(t, store, checkpoint.StatusPending)
 	})
 }
+
+// Hooks and the observer see a Create as a call that was drained before anything had begun.
+func TestCreateToldToHooksAndObserver(t *testing.T) {
+	var told []string
+	d := process(t, callsTalk(t, nil), new(memory.Store), dispatcher.Options{
+		Observe: func(e dispatcher.Event) {
+			if e.Kind == dispatcher.RunStarted || e.Kind == dispatcher.RunRested {
+				told = append(told, e.Kind.String()+" "+string(e.Status))
+			}
+		},
+		Hooks: dispatcher.Hooks{
+			OnStart: func(context.Context, dispatcher.Start) error { told = append(told, "start"); return nil },
+			OnEnd: func(_ context.Context, e dispatcher.End) error {
+				told = append(told, "end "+string(e.Status))
+				return nil
+			},
+		},
+	})
+	if err := d.Create(t.Context(), run, hear("one")); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"start", "run started ", "run rested pending", "end pending"}; !slices.Equal(told, want) {
+		t.Errorf("told were %q, want %q", told, want)
+	}
+}
+
+// A hook that heeds its context is told why a Create ends.
+func TestCreateEndsWithItsCauseInAHook(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	d := process(t, callsTalk(t, nil), new(memory.Store), dispatcher.Options{Hooks: dispatcher.Hooks{
+		OnStart: func(at context.Context, _ dispatcher.Start) error {
+			cancel(errWeather)
+			<-at.Done()
+			return context.Cause(at)
+		},
+	}})
+	if err := d.Create(ctx, run, hear("one")); !errors.Is(err, errWeather) {
+		t.Errorf("Create = %v", err)
+	}
+}

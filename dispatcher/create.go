@@ -17,7 +17,12 @@ import (
 // If ctx is done nothing is made, and the error wraps its cause. If ctx ends meanwhile Create
 // returns within its grace period: with nil if the run was made, and never with a run that is
 // Cancelled. ErrExists if there is such a run: so who calls again, since he doesn't know whether
-// the first call has made it, learns that it has. ErrNoStore without a store.
+// the first call has made it, learns that it has. checkpoint.ErrCommitUnknown and ErrStuck leave
+// open whether it was made; ErrBusy alone says that another call has the id and has made no run
+// yet. ErrNoStore without a store.
+//
+// Hooks are called as of any call that opens a run, so of the first that goes on with it OnStart is
+// called once more. What goes wrong in OnEnd only the observer is told.
 func (d *Dispatcher[S]) Create(ctx context.Context, run string, input func(*S), options ...RunOption) error {
 	return d.inside().create(ctx, run, erase(input), options)
 }
@@ -40,7 +45,7 @@ func (c *core) create(ctx context.Context, id string, input func(any), options [
 	until, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	// The end of ctx ends the call, and does not cancel the run. Nobody waits for this: it is one
 	// call, which is not made if Create returns first.
-	defer context.AfterFunc(ctx, func() { end(ErrDrain) })()
+	defer context.AfterFunc(ctx, func() { end(fmt.Errorf("%w: %w", ErrDrain, sound(context.Cause(ctx)))) })()
 	defer end(nil)
 	_, err := c.run(until, id, modeStart, input, append(slices.Clip(options), Drain(drained)))
 	return created(err)

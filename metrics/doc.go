@@ -45,14 +45,14 @@
 // Every label has few values. graph is the name of a graph; node is a node path, which has no
 // iterations (compose-loop/validate), and "" for the frame of the run itself; status is how a run
 // came to rest, or running if the call left it behind: its dispatcher drained, or its store failed;
-// or pending if nothing of it had begun then, as of one that Create made; kind is before, after,
-// asked, effect or doubt; reason is full, draining or, of a run that is there and can't be joined,
-// busy. outcome is, of an attempt, done or a dag.FailureKind (in_doubt counts what nobody knows, as
-// does the kind doubt); of an effect, kept, or not_done, if it did not happen, or lost, if it
-// happened and its output can't be kept, or resolved, if somebody has said what came of it, either
-// way; of a recovery, rested or failed; of the work of a supervisor on a run, rested, completed or
-// not, drained, full, if the store had no room, or failed, if the call did otherwise; of a drain,
-// ended or stuck.
+// or pending if nothing of it had begun then, as of one that Create made, which counts as started;
+// kind is before, after, asked, effect or doubt; reason is full, draining or, of a run that is
+// there and can't be joined, busy. outcome is, of an attempt, done or a dag.FailureKind (in_doubt
+// counts what nobody knows, as does the kind doubt); of an effect, kept, or not_done, if it did not
+// happen, or lost, if it happened and its output can't be kept, or resolved, if somebody has said
+// what came of it, either way; of a recovery, rested or failed; of the work of a supervisor on a
+// run, rested, completed or not, drained, full, if the store had no room, or failed, if the call
+// did otherwise; of a drain, ended or stuck.
 //
 // # What is counted
 //

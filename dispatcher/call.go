@@ -222,8 +222,8 @@ func (r *run) find(w *wishes, input func(any)) early {
 	return e
 }
 
-// taken is the error of a Start or a Create that could not have the run: if that is there it says so
-// as well, for who asks no more.
+// taken is the error of a Start or a Create that could not have the run: if that is there it says
+// so as well, for who asks no more.
 func (c *core) taken(ctx context.Context, id string, err error) error {
 	if _, none := c.store.Stat(ctx, id); none != nil {
 		return err

@@ -135,6 +135,35 @@ func TestCallsSettingsOfATurnBehindOthers(t *testing.T) {
 	})
 }
 
+// Under a context that is done a run that only waits stays as it is, also if the call gives the
+// settings that hold; other ones count, and the run rests as Cancelled, its pause and all.
+func TestCallsSettingsUnderADoneContext(t *testing.T) {
+	eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
+		o.InterruptBefore = []string{"second"}
+		d := callsDispatcher(t, callsSettingsGraph(t), store, o)
+		small, large := dispatcher.Settings(callsSettings{Model: "small"}, "ann"), dispatcher.Settings(callsSettings{Model: "large"}, "ann")
+		res, err := d.Run(t.Context(), run, nil, small)
+		rests(t, res, err, checkpoint.StatusInterrupted, "second")
+
+		done, cancel := context.WithCancel(t.Context())
+		cancel()
+		before := len(readLog(t, store))
+		res, err = d.Run(done, run, nil, small)
+		rests(t, res, err, checkpoint.StatusInterrupted, "second")
+		if now := len(readLog(t, store)); now != before {
+			t.Errorf("the settings that hold left %d entries", now-before)
+		}
+		res, err = d.Run(done, run, nil, large)
+		rests(t, res, err, checkpoint.StatusCancelled, "second")
+		if want := `{"limit":0,"model":"large"}`; string(res.Settings) != want || len(res.Interrupts) != 1 {
+			t.Errorf("settings %s and interrupts %v, want %s and the pause", res.Settings, res.Interrupts, want)
+		}
+		res, err = d.Resume(t.Context(), run)
+		completes(t, res, err)
+		says(t, res.State, "first:small", "second:large", "third:large")
+	})
+}
+
 // Run replaces settings as Resume does, of a run at rest and of one that was left running,
 // and one that only waits gets them as well. Nil means that there are none any more.
 func TestCallsSettingsByRun(t *testing.T) {

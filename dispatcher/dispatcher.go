@@ -88,8 +88,9 @@ func NewRunID() string { return uuid.Must(uuid.NewV7()).String() }
 //
 // Under a ctx that is done already the run is opened or taken up all the same, and rests as
 // Cancelled, or TimedOut, where it stood. So does a run that had Failed: what failed is in its log,
-// and is run again by the next call. Where all that is open waits for people nothing changes. The
-// same holds for Start, Resume, Continue and Turn; a Resume ends its pauses also then.
+// and is run again by the next call. Where all that is open waits for people nothing changes,
+// unless the call brings answers or other [Settings], which count. The same holds for Start,
+// Resume, Continue and Turn; a Resume ends its pauses also then.
 //
 // ErrBusy if the run is live.
 func (d *Dispatcher[S]) Run(ctx context.Context, run string, input func(*S), options ...RunOption) (*Result[S], error) {

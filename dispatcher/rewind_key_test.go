@@ -123,6 +123,77 @@ func TestRewoundRunKnowsALaterAttempt(t *testing.T) {
 	})
 }
 
+// An effect that begins under the same path and key behind a rewind to before it is another one: a
+// run that goes back to where the first was under way does not take what came of that for its own.
+func TestRewoundRunTakesNoOtherEffectForItsOwn(t *testing.T) {
+	eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
+		tries, begun := 0, make(chan struct{})
+		g, first := rewindBeside(t, func(ctx context.Context, looped <-chan struct{}) error {
+			_, err := dag.Effect(ctx, "pay", 1, func(context.Context, int) (int, error) {
+				if tries++; tries > 1 {
+					return tries, nil
+				}
+				close(begun)
+				<-looped
+				return 0, errors.New("no reply")
+			})
+			return err
+		})
+		if _, err := callsDispatcher(t, g, store, first(o, begun)).Run(t.Context(), run, nil); !errors.Is(err, dag.ErrInDoubt) {
+			t.Fatalf("the run came to %v", err)
+		}
+		var at uint64
+		for _, e := range readLog(t, store) {
+			if e.Kind == checkpoint.Superstep && e.Path == "loop/1" {
+				at = e.Seq
+			}
+		}
+		d := callsDispatcher(t, g, store, o)
+		if err := d.Resolve(t.Context(), run, "pay", "pay", dispatcher.NotHappened("no trace")); err != nil {
+			t.Fatal(err)
+		}
+		for n, address := range []string{"0", fmt.Sprintf("%s@%d", run, at)} {
+			if err := d.Rewind(t.Context(), run, address, dispatcher.RewindOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			res, err := d.Run(t.Context(), run, nil)
+			completes(t, res, err)
+			if want := n + 2; tries != want {
+				t.Errorf("behind a rewind to %s the effect was done %d times, want %d", address, tries, want)
+			}
+		}
+	})
+}
+
+// Behind a rewind an effect is known by its key: what came of another one of its visit is not what
+// came of it.
+func TestRewoundRunKnowsEffectsByTheirKeys(t *testing.T) {
+	eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
+		tries, begun := 0, make(chan struct{})
+		g, first := rewindBeside(t, func(ctx context.Context, looped <-chan struct{}) error {
+			_, err := dag.Effect(ctx, "pay", 1, func(context.Context, int) (int, error) {
+				if tries++; tries == 1 {
+					close(begun)
+					<-looped
+				}
+				return 0, errors.New("no reply")
+			})
+			_, told := dag.Effect(ctx, "tell", 1, func(context.Context, int) (int, error) { return 1, nil })
+			return errors.Join(err, told)
+		})
+		if _, err := callsDispatcher(t, g, store, first(o, begun)).Run(t.Context(), run, nil); !errors.Is(err, dag.ErrInDoubt) {
+			t.Fatalf("the run came to %v", err)
+		}
+		d := callsDispatcher(t, g, store, o)
+		if err := d.Rewind(t.Context(), run, "loop/1@1", dispatcher.RewindOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.Run(t.Context(), run, nil); !errors.Is(err, dag.ErrInDoubt) || tries != 1 {
+			t.Errorf("the effect was done %d times, and the run came to %v", tries, err)
+		}
+	})
+}
+
 // What somebody has said of an effect that was in doubt at the checkpoint stays said, also if
 // that was behind another rewind to it.
 func TestRewoundRunKnowsAResolution(t *testing.T) {

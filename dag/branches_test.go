@@ -94,8 +94,8 @@ func TestWhatIsMadeFromTooManyWaysNeedsAWord(t *testing.T) {
 	}
 }
 
-// What can be reached in several ways may be one of all that a node follows. If none of the ways goes
-// with the others, it is said by what they exclude each other.
+// What can be reached in several ways may be one of all that a node follows. If none of the ways
+// goes with the others, it is said by what they exclude each other.
 func TestBranchesInSeveralWaysAreAllFollowed(t *testing.T) {
 	for _, way := range ways {
 		b := dag.New[Notes]("ways")

@@ -154,8 +154,8 @@ func TestNestingHasALimit(t *testing.T) {
 	}
 }
 
-// The nodes of a nested graph count each time that it is nested, however deep: for Build, and for who
-// reads a graph that says so.
+// The nodes of a nested graph count each time that it is nested, however deep: for Build, and for
+// who reads a graph that says so.
 func TestNodesHaveALimit(t *testing.T) {
 	half := dag.New[Notes]("half")
 	for i := range dag.MaxNodes/2 - 2 {

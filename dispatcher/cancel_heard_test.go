@@ -164,9 +164,9 @@ func TestCancelsAreDrainedWithTheRest(t *testing.T) {
 	}
 }
 
-// What is posted to a run while it is let go of: a cancel of one that was cancelled changes nothing,
-// a cancel of one that rests cancels it, and leaves a note to who comes next, and notes of one that
-// is completed are drained in the order of their posting.
+// What is posted to a run while it is let go of: a cancel of one that was cancelled changes
+// nothing, a cancel of one that rests cancels it, and leaves a note to who comes next, and notes of
+// one that is completed are drained in the order of their posting.
 func TestPostedWhileARunIsLetGoOf(t *testing.T) {
 	note := func(t *testing.T, store checkpoint.Store, id string) {
 		p := checkpoint.Post{ID: "note:" + id, Kind: checkpoint.PostNote, Data: fmt.Appendf(nil, `{"note":"shop.n","value":%q}`, id)}

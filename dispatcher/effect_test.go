@@ -326,8 +326,8 @@ type unsaidReceipt struct{}
 func (unsaidReceipt) MarshalJSON() ([]byte, error)  { panic("not today") }
 func (*unsaidReceipt) UnmarshalJSON(_ []byte) error { return nil }
 
-// An output whose own MarshalJSON panics is lost: the effect has happened, which is no doubt, and it
-// is not done again, also if it may be.
+// An output whose own MarshalJSON panics is lost: the effect has happened, which is no doubt, and
+// it is not done again, also if it may be.
 func TestEffectWhoseOutputPanics(t *testing.T) {
 	for _, options := range [][]dag.EffectOption{nil, {dag.Replayable}} {
 		done := 0

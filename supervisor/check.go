@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
@@ -51,26 +52,27 @@ func present(ctx context.Context, s *Supervisor) error {
 	return nil
 }
 
-// Options that a call can't pass on, and why.
-var (
-	notForContinue = map[string]string{
-		"Answering": "is not looked at if the run is at work already: Answer before this, or give it to a call of Go",
-		"Drain":     "is the supervisor's, which gives its own to every call: call its Drain, or leave the option out",
-		"OrStart":   "is for a Turn: give it to one in a call of Go",
-	}
-	notForSubmit = map[string]string{
-		"Answering": notForContinue["Answering"],
-		"Drain":     notForContinue["Drain"],
-		"OrStart":   notForContinue["OrStart"],
-		"From":      "is for Continue, which goes on with a run that exists, or for a call of Go",
-		"Expire":    "is for Continue, which goes on with a run that exists, or for a call of Go",
-	}
-)
+// Options that no submission can pass on, and why.
+var notPassedOn = map[string]string{
+	"Answering": "is not looked at if the run is at work already: Answer before this, or give it to a call of Go",
+	"Drain":     "is the supervisor's, which gives its own to every call: call its Drain, or leave the option out",
+	"OrStart":   "is for a Turn: give it to one in a call of Go",
+	"Author":    "is for calls that change a run and run nothing, and beside Answering",
+	"Because":   "is for calls that change a run and run nothing, and beside Answering",
+	"Message":   "is for Enqueue, Note and answers alone: it names what is given",
+}
 
-// passable refuses options that a call can't pass on, before anything waits with them.
-func passable(options []dispatcher.RunOption, not map[string]string) error {
+// Those that Submit can't, but Continue can.
+var notForSubmit = map[string]string{
+	"From":   "is for Continue, which goes on with a run that exists, or for a call of Go",
+	"Expire": "is for Continue, which goes on with a run that exists, or for a call of Go",
+}
+
+// passable refuses options that a call can't pass on, before anything waits with them. Beside those
+// of notPassedOn they are those of also, which may be nil.
+func passable(options []dispatcher.RunOption, also map[string]string) error {
 	for _, o := range options {
-		if reason, ok := not[o.Name()]; ok {
+		if reason := cmp.Or(notPassedOn[o.Name()], also[o.Name()]); reason != "" {
 			return &OptionError{o.Name(), reason}
 		}
 	}

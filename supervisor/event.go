@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -35,6 +36,24 @@ func (k EventKind) String() string {
 	return fmt.Sprintf("event %d", uint8(k))
 }
 
+// MarshalText returns the kind's name, as JSON has it; of a kind that there isn't it is an error.
+func (k EventKind) MarshalText() ([]byte, error) {
+	if int(k) >= len(eventNames) || eventNames[k] == "" {
+		return nil, fmt.Errorf("supervisor: there is no %s", k)
+	}
+	return []byte(eventNames[k]), nil
+}
+
+// UnmarshalText sets k to the kind of this name; any other text is an error.
+func (k *EventKind) UnmarshalText(name []byte) error {
+	i := slices.Index(eventNames[:], string(name))
+	if i < 1 {
+		return fmt.Errorf("supervisor: no event is called %.40q", name)
+	}
+	*k = EventKind(i)
+	return nil
+}
+
 // An Event is a thing that became true of a run in the supervisor; its dispatcher tells what
 // becomes true inside the run. A run is Queued, then Began, then Ended. Besides:
 //
@@ -54,7 +73,7 @@ type Event struct {
 	Key      string        // whose turn it is
 	Waited   time.Duration // Began: for its turn
 	Duration time.Duration // Ended: of the work on the run; Drained: of the Drain
-	Err      error         // why; what the kinds that have one say of it
+	Err      error         `json:"-"` // why; what the kinds that have one say of it
 }
 
 // String tells the event on one line, without times.

@@ -65,6 +65,7 @@ func TestOptionsThatCannotBePassedOnAreRefused(t *testing.T) {
 		for _, option := range []dispatcher.RunOption{
 			dispatcher.Answering("", true), dispatcher.Drain(make(chan struct{})), dispatcher.OrStart(),
 			dispatcher.From(checkpoint.Cursor{}), dispatcher.Expire("once#ok"),
+			dispatcher.Author("Ada"), dispatcher.Because("so"), dispatcher.Message("m"),
 		} {
 			var refused *supervisor.OptionError
 			_, err := supervisor.Submit(t.Context(), s, d, "", "none", nil, option)

@@ -46,7 +46,7 @@ type Task[S any] struct {
 //   - a [*RunError] that wraps ErrOtherStore if d has not the supervisor's store, or
 //     dispatcher.ErrBusy if the run waits or is at work as one of another graph;
 //   - an [*OptionError] if ctx, s or d is nil, for Answering, which a task that joins would not
-//     look at (Answer before, or use [Go]), and for Drain, From, Expire and OrStart;
+//     look at (Answer before, or use [Go]), and for options of other calls and a Drain;
 //   - checkpoint.ErrRunID if run can't be an id;
 //   - an error that wraps ctx's cause if ctx is done already. A ctx that ends later changes
 //     nothing.
@@ -133,7 +133,7 @@ func (s *Supervisor) Continue(
 	if err := present(ctx, s); err != nil {
 		return nil, err
 	}
-	if err := passable(options, notForContinue); err != nil {
+	if err := passable(options, nil); err != nil {
 		return nil, err
 	}
 	if err := checkpoint.CheckRunID(run); err != nil {

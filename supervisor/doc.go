@@ -58,7 +58,8 @@
 //   - The run that was refused waits again, at the head of its key. [PutBack] tells of it, and its
 //     Task is not done. A run that had begun goes on later as with Recover.
 //   - A second later one run tries the store. If it is refused, it waits behind the others of its
-//     key, and the next one tries after twice as long, at most half a minute.
+//     key, and the next one tries after twice as long, at most half a minute; at once if it had
+//     nothing to write.
 //   - The first run that comes to rest, or is still at work when the next one would try, ends that.
 //     If the store is full again before any has come to rest, the next wait is longer still.
 //   - A run that is refused four times more while others come to rest, as one of large values may

@@ -178,13 +178,14 @@ func (s *Supervisor) tryStore(round int) []*ticket {
 	return []*ticket{h.tries}
 }
 
-// learn begins the hold, or ends it if t has tried the store and rests. What it failed with
-// otherwise tells nothing of room: another one tries in its turn. s.mu is held.
-func (s *Supervisor) learn(t *ticket) {
+// learn begins the hold, or ends it if t has tried the store and rests. If it had nothing to write
+// that tells nothing of room: the next one tries at once, and learn returns it, if there is one.
+// With another error it waits for its turn, since that may be the store's. s.mu is held.
+func (s *Supervisor) learn(t *ticket) *ticket {
 	s.mark(t)
 	if t.out.full() {
 		s.noRoom(t)
-		return
+		return nil
 	}
 	wrote := t.out.rested() && !t.out.idle
 	if wrote {
@@ -192,12 +193,26 @@ func (s *Supervisor) learn(t *ticket) {
 		s.waited = 0
 	}
 	if s.hold.tries != t {
-		return
+		return nil
 	}
 	s.hold.tries = nil
 	if wrote {
 		s.lift()
+		return nil
 	}
+	if !t.out.moot() {
+		return nil
+	}
+	if s.hold.tries = s.next(); s.hold.tries != nil {
+		s.awaitRoom()
+	}
+	return s.hold.tries
+}
+
+// moot reports whether there was nothing to write: the run rested already, exists, or is somebody's.
+func (o outcome) moot() bool {
+	return o.idle || errors.Is(o.err, checkpoint.ErrExists) || errors.Is(o.err, checkpoint.ErrBusy) ||
+		errors.Is(o.err, dispatcher.ErrStillRunning)
 }
 
 // mark notes whether a run whose work is over was left running since the store had no room. Of one

@@ -546,3 +546,53 @@ func TestDrainTellsWhatWasNeverOpened(t *testing.T) {
 		reports(t, report, supervisor.Drain{Waiting: []string{"a"}})
 	})
 }
+
+// A run that had nothing to write tells nothing of room, and the next one tries the store at once:
+// a thousand of them are no hours in which nothing is done.
+func TestRunsWithNothingToWriteDoNotHoldUpTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newDevice()
+		d := process(t, line(t, "line", 1, nil), store, dispatcher.Options{})
+		s := supervise(t, store, supervisor.Options{Cap: 4}, d)
+		start := func(run string) *supervisor.Task[parcel] {
+			task, err := supervisor.Go(t.Context(), s, d, "", run,
+				func(ctx context.Context, drain dispatcher.RunOption) (*dispatcher.Result[parcel], error) {
+					return d.Start(ctx, run, nil, drain)
+				})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return task
+		}
+		var exist []*supervisor.Task[parcel]
+		for i := range 1000 {
+			if err := d.Create(t.Context(), fmt.Sprint(i), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		store.full.Store(true)
+		first := submit(t, s, d, "", "first")
+		synctest.Wait()
+		for i := range 1000 {
+			exist = append(exist, start(fmt.Sprint(i)))
+		}
+		last := submit(t, s, d, "", "last")
+		lasts(10 * time.Second)
+		holds(t, s, 2) // those that have to write
+		store.full.Store(false)
+		began := time.Now()
+		completes(t, first)
+		completes(t, last)
+		if took := time.Since(began); took > time.Minute {
+			t.Errorf("the last run took %v", took)
+		}
+		for _, task := range exist {
+			if _, err := task.Wait(t.Context()); !errors.Is(err, checkpoint.ErrExists) {
+				t.Errorf("a run that exists: %v", err)
+			}
+		}
+		if _, err := s.Drain(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}

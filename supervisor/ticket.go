@@ -357,8 +357,8 @@ func (s *Supervisor) end(t *ticket) (next []*ticket, again *ticket) {
 		if s.working == 0 {
 			close(s.ending.vacant)
 		}
-	} else {
-		s.learn(t)
+	} else if tries := s.learn(t); tries != nil {
+		next = append(next, tries)
 	}
 	joined, late := t.next, t.late
 	t.next, t.late = nil, nil
@@ -375,7 +375,7 @@ func (s *Supervisor) end(t *ticket) (next []*ticket, again *ticket) {
 	}
 	joined.ends(t.out)
 	late.ends(t.out)
-	return s.beginNext(), again
+	return append(next, s.beginNext()...), again
 }
 
 // ends gives those who wait for t an outcome that is another one's. t may be nil.

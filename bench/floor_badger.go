@@ -15,7 +15,9 @@ type ledger struct {
 	*bare
 	diary
 	slab
-	stamp    *badger.WriteBatch // ended: it gives a single value its version, and there are no marks of a transaction in Badger's log
+	// ended: it gives a single value its version, and there are no marks of a transaction in
+	// Badger's log
+	stamp    *badger.WriteBatch
 	text     []byte
 	run, seq uint64
 	done     []uint64  // a bit for each superstep of the run

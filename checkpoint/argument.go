@@ -7,7 +7,9 @@ import (
 
 // An ArgumentError says which argument a call can't do without. Nothing has happened.
 type ArgumentError struct {
-	Call     string // Export, Import, Verify, Runs, List, Acquire, Append, Fork, Trim, NewKey, NewKeyring, badgerstore.Open or "a call of a store"
+	// Export, Import, Verify, Runs, List, Acquire, Append, Fork, Trim, NewKey, NewKeyring,
+	// badgerstore.Open or "a call of a store"
+	Call     string
 	Argument string
 	Reason   string // what is wrong with it, and what to give
 }

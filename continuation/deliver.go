@@ -20,13 +20,16 @@ type DeliveryStatus string
 
 // The statuses of deliveries.
 const (
-	NotApplicable        DeliveryStatus = "not_applicable"               // nothing is owed: it was begun without Owed, or has ended Cancelled
-	DeliveryPending      DeliveryStatus = "pending_delivery"             // it is owed, and was not tried or is to be tried again
+	// nothing is owed: it was begun without Owed, or has ended Cancelled
+	NotApplicable DeliveryStatus = "not_applicable"
+	// it is owed, and was not tried or is to be tried again
+	DeliveryPending      DeliveryStatus = "pending_delivery"
 	Delivered            DeliveryStatus = "delivered"                    // it was brought
 	SuppressedReengaged  DeliveryStatus = "suppressed_session_reengaged" // the user is back, and needs none
 	SuppressedSuperseded DeliveryStatus = "suppressed_superseded"        // something newer has come instead
-	SuppressedExpired    DeliveryStatus = "suppressed_expired"           // what it would answer has expired: the run has failed for that
-	DeliveryFailed       DeliveryStatus = "delivery_failed"              // it was tried as often as it may be
+	// what it would answer has expired: the run has failed for that
+	SuppressedExpired DeliveryStatus = "suppressed_expired"
+	DeliveryFailed    DeliveryStatus = "delivery_failed" // it was tried as often as it may be
 )
 
 // brought reports whether it says that there is nothing more to bring.

@@ -127,7 +127,9 @@ func (e *AttemptsError) Error() string {
 // A TakenError says that another trigger was accepted for a wait. Nothing has changed.
 type TakenError struct {
 	Wait, Run string
-	Trigger   string // the id of that one; "" if the log does not tell it, or the wait was answered by the dispatcher's Answer
+	// the id of that one; "" if the log does not tell it, or the wait was answered by the
+	// dispatcher's Answer
+	Trigger string
 }
 
 func (e *TakenError) Error() string {

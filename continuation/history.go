@@ -30,12 +30,16 @@ type history struct {
 	open  []*wait // of them: those of this turn, and of this side of the last rewind
 	end   *end    // how the run rests, if that is an end; nil if it goes on
 	over  bool    // that is an end from which no wait brings it back; told when all is read
-	lost  bool    // this turn, or this side of the last rewind, began before the log does: it may have waited for anything
-	vain  int     // how often somebody has gone on with the run since a visit or a superstep of it ended
+	// this turn, or this side of the last rewind, began before the log does: it may have waited for
+	// anything
+	lost bool
+	vain int // how often somebody has gone on with the run since a visit or a superstep of it ended
 	// notes are those about the delivery of the last end.
-	notes  []deliveryNote
-	asked  map[string]string // by interrupt: the visit that has asked it by other means, and has no answer yet
-	gated  map[string]gate   // by interrupt: what a visit does behind its waits, and waits for somebody to approve of, or to say what came of it
+	notes []deliveryNote
+	asked map[string]string // by interrupt: the visit that has asked it by other means, and has no answer yet
+	// by interrupt: what a visit does behind its waits, and waits for somebody to approve of, or to
+	// say what came of it
+	gated  map[string]gate
 	given  map[string]uint64 // by visit: the entry of the answer that it was given last
 	inputs []string          // that were sent: the ids of their posts
 	took   []string          // of one that was trimmed: the messages under which it has ever taken triggers
@@ -66,10 +70,12 @@ type wait struct {
 	followed bool            // and it is followed when its superstep ends, as the log says
 	unsaid   bool            // or the log does not say: it is of an earlier build
 	settled  bool            // and nobody tries it again: the failure was followed, or left behind
-	tried    bool            // it goes on since a resume tries its visit again, if its failure is not followed; why is that of the failure
-	late     string          // the message of that, if it was an expiry
-	beside   bool            // it fell since something else ended without a trigger that the visit waited for
-	heeded   bool            // the run was cancelled behind its denial
+	// it goes on since a resume tries its visit again, if its failure is not followed; why is that
+	// of the failure
+	tried  bool
+	late   string // the message of that, if it was an expiry
+	beside bool   // it fell since something else ended without a trigger that the visit waited for
+	heeded bool   // the run was cancelled behind its denial
 }
 
 // An ask is one interrupt of a wait.

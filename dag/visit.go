@@ -53,12 +53,13 @@ type Failure struct {
 type FailureKind string
 
 const (
-	FailedError    FailureKind = "error"    // its function returned an error
-	FailedPanic    FailureKind = "panic"    // user code panicked
-	FailedGoexit   FailureKind = "goexit"   // user code called runtime.Goexit
-	FailedTimeout  FailureKind = "timeout"  // Policy.Timeout passed
-	FailedOutcome  FailureKind = "outcome"  // an outcome was chosen, by it or in its place, that is not declared
-	FailedState    FailureKind = "state"    // what it wrote cannot be stored, or is beyond a limit, as the items of an Each
+	FailedError   FailureKind = "error"   // its function returned an error
+	FailedPanic   FailureKind = "panic"   // user code panicked
+	FailedGoexit  FailureKind = "goexit"  // user code called runtime.Goexit
+	FailedTimeout FailureKind = "timeout" // Policy.Timeout passed
+	FailedOutcome FailureKind = "outcome" // an outcome was chosen, by it or in its place, that is not declared
+	// what it wrote cannot be stored, or is beyond a limit, as the items of an Each
+	FailedState    FailureKind = "state"
 	FailedRejected FailureKind = "rejected" // a person rejected its interrupt
 	FailedDenied   FailureKind = "denied"   // an interceptor did not let it begin or be kept; or ErrDenied
 	FailedEnd      FailureKind = "end"      // a dag.Fail was reached

@@ -26,18 +26,19 @@ const (
 	RunRested                              // Status, and Cause; of a cancel By
 	Appended                               // entries became durable: Entries, Bytes, Duration; a live notice
 	Emitted                                // a node called dag.Emit: Name, Value; a live notice
-	Lagged                                 // notices were dropped, since they were not taken in time: Dropped; a live notice
-	TurnBegun                              // a completed run was given new input
-	SettingsChanged                        // Value
-	EffectBegun                            // an effect of a visit: ID
-	EffectEnded                            // an effect of a visit: ID, Phase
-	StateEdited                            // a person changed the state: By, Cause
-	Noted                                  // a note (Name, Value, By), or a post that changed nothing: Value
-	GraphMigrated                          // the run goes on with another graph
-	LogTrimmed                             // what lies before is gone
-	Warned                                 // Hooks.OnEnd went wrong, and nothing changes: Cause; a live notice
-	CheckpointTagged                       // a checkpoint was given a name: Name; Value: the number of its entry
-	RunRewound                             // the run goes on from an earlier checkpoint: Value
+	// notices were dropped, since they were not taken in time: Dropped; a live notice
+	Lagged
+	TurnBegun        // a completed run was given new input
+	SettingsChanged  // Value
+	EffectBegun      // an effect of a visit: ID
+	EffectEnded      // an effect of a visit: ID, Phase
+	StateEdited      // a person changed the state: By, Cause
+	Noted            // a note (Name, Value, By), or a post that changed nothing: Value
+	GraphMigrated    // the run goes on with another graph
+	LogTrimmed       // what lies before is gone
+	Warned           // Hooks.OnEnd went wrong, and nothing changes: Cause; a live notice
+	CheckpointTagged // a checkpoint was given a name: Name; Value: the number of its entry
+	RunRewound       // the run goes on from an earlier checkpoint: Value
 )
 
 var eventNames = [...]string{

@@ -27,11 +27,12 @@ type machine struct {
 	plan   *dag.Plan
 	status checkpoint.Status
 	root   *frame
-	heir   *frame              // what newRoot takes, if an earlier run has left it; nil once the machine is one of a run
-	fault  *fault              // why the run itself failed; nil if visits did, or nothing
-	waits  map[string]*pending // open interrupts by id
-	fresh  []string            // paths of visits that were rejected since the run failed
-	seen   map[string]bool     // ids of posts that were drained
+	// what newRoot takes, if an earlier run has left it; nil once the machine is one of a run
+	heir  *frame
+	fault *fault              // why the run itself failed; nil if visits did, or nothing
+	waits map[string]*pending // open interrupts by id
+	fresh []string            // paths of visits that were rejected since the run failed
+	seen  map[string]bool     // ids of posts that were drained
 	// answered is the number of the last answer among them, 0 if there is none.
 	answered uint64
 	// effects are those of visits whose superstep of the run's own frame has not ended, by

@@ -17,7 +17,8 @@ type Verdict string
 // The verdicts.
 const (
 	Approve Verdict = "approve" // go on, as a resume would behind a pause
-	Reject  Verdict = "reject"  // the visit fails (before), its frame does (after), dag.ErrDenied (effect); see KindBefore
+	// the visit fails (before), its frame does (after), dag.ErrDenied (effect); see KindBefore
+	Reject Verdict = "reject"
 )
 
 // interrupt makes one visit wait, or holds its frame behind it.

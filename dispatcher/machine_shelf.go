@@ -15,8 +15,10 @@ type EffectsOfFork uint8
 // same input returns what it returned there.
 const (
 	ReuseOrRefuse EffectsOfFork = iota // any other effect is refused (dag.ErrEffectRefused): nothing happens outside
-	ReuseOrLive                        // any other is done, under the fork's own key, also one that is in doubt in the origin; of what a Trim has left out see Fork
-	Live                               // every effect is done, under the fork's own key
+	// any other is done, under the fork's own key, also one that is in doubt in the origin; of what
+	// a Trim has left out see Fork
+	ReuseOrLive
+	Live // every effect is done, under the fork's own key
 )
 
 var effectsOfFork = [...]string{"reuse_or_refuse", "reuse_or_live", "live"}

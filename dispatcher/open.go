@@ -15,10 +15,12 @@ import (
 // An Opened is a run that was looked at and not touched: where it stands, what it waits for,
 // and what came of the effects of the superstep that is open. See Dispatcher.Open.
 type Opened struct {
-	Run        string
-	Status     checkpoint.Status
-	Owner      string // who is at work on it, "" if nobody is: it rests, or the lease was taken only to say something of it
-	Turn       int    // counted from 1
+	Run    string
+	Status checkpoint.Status
+	// who is at work on it, "" if nobody is: it rests, or the lease was taken only to say something
+	// of it
+	Owner      string
+	Turn       int // counted from 1
 	Cursor     checkpoint.Cursor
 	Interrupts []Interrupt
 	// Messages are the ids under which answers were given (see [Message]), in their order as text.

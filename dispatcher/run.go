@@ -43,8 +43,10 @@ type run struct {
 	slot     bool                  // one of Options.Parallel is held and not used yet
 	drain    <-chan struct{}       // of Drain: once it is closed, nothing new begins; nil is never
 	heeded   *postedCancel         // the first cancel that was heard; nil if none was
-	caused   error                 // the cause for which the run was halted, or that of the post that cancelled it; nil if it rests for another reason
-	landing  int                   // bytes that visits wrote which landed together
+	// the cause for which the run was halted, or that of the post that cancelled it; nil if it
+	// rests for another reason
+	caused  error
+	landing int // bytes that visits wrote which landed together
 
 	strays   strays
 	names    []string     // of strays

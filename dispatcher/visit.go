@@ -72,9 +72,10 @@ type did struct {
 	depends atomic.Pointer[dependency]       // the last one told
 	notes   atomic.Pointer[visitNote]        // the last one made
 	fails   atomic.Pointer[dag.InDoubtError] // the first effect in doubt that lets the visit fail
-	broke   atomic.Pointer[brokenEffect]     // how the functions of effects broke that are in doubt by that, the last one first
-	emits   atomic.Pointer[emission]         // the last one kept for the observer
-	effects atomic.Pointer[sync.Map]         // what is known of its effects; nil if nothing
+	// how the functions of effects broke that are in doubt by that, the last one first
+	broke   atomic.Pointer[brokenEffect]
+	emits   atomic.Pointer[emission] // the last one kept for the observer
+	effects atomic.Pointer[sync.Map] // what is known of its effects; nil if nothing
 }
 
 // didNothing is read of visits that did nothing. It is never written to.

@@ -29,10 +29,12 @@ type audit struct {
 	// beside are the entries of items that were at work when an attempt of another item failed.
 	beside []bool
 
-	mu    sync.Mutex
-	want  []expected                 // what has still to come
-	ends  bool                       // the log ends interrupts before and after visits here
-	loose bool                       // something here follows from an attempt or an effect that failed, which does not run again: not all may come
+	mu   sync.Mutex
+	want []expected // what has still to come
+	ends bool       // the log ends interrupts before and after visits here
+	// something here follows from an attempt or an effect that failed, which does not run again:
+	// not all may come
+	loose bool
 	found []string                   // differences
 	posts map[string]checkpoint.Post // by questions that are asked anew, and expire
 }

@@ -19,7 +19,9 @@ type scene struct {
 
 	mu    sync.Mutex
 	crash crash
-	open  map[string]bool // effects that have begun and not ended, and must not be done again, of visits that have not ended
+	// effects that have begun and not ended, and must not be done again, of visits that have not
+	// ended
+	open map[string]bool
 }
 
 // newScene returns the store of a process that dies at append k; 0 is never.

@@ -13,8 +13,10 @@ type Type struct {
 	// Kind is bool, int, int8 to int64, uint, uint8 to uint64, float32, float64, string,
 	// bytes (base64), list, array, map, object, pointer, own (a type with its own
 	// marshaller) or ref (a type that contains itself).
-	Kind   string  `json:"kind"`
-	Name   string  `json:"name,omitempty"`   // own: import path and name; of a package main the path is main, and in its tests its import path
+	Kind string `json:"kind"`
+	// own: import path and name; of a package main the path is main, and in its tests its import
+	// path
+	Name   string  `json:"name,omitempty"`
 	Len    int     `json:"len,omitempty"`    // array
 	Up     int     `json:"up,omitempty"`     // ref: how many types further out
 	Key    *Type   `json:"key,omitempty"`    // map

@@ -24,7 +24,8 @@ type space struct {
 	db      *badger.DB                      // nil before it is open
 	home    *home                           // nil before it is open
 	below   int64                           // see Options.merges
-	memory  int64                           // what memory holds at most: a reserve that is not less has room for the tables of that
+	// what memory holds at most: a reserve that is not less has room for the tables of that
+	memory int64
 
 	left    int64 // bytes that were free when it was last asked, less those written since
 	merge   int64 // bytes that compactions need, as of then

@@ -17,7 +17,8 @@ import (
 // Pieces bound what a reader allocates by what it has read: whatever the lengths say, it is never
 // more than a piece ahead of what frames have really held.
 const (
-	squeezeAbove = 1<<10 + 128 // data that is no longer is left as it is: 1 KiB of entries, in their envelope, among others
+	// data that is no longer is left as it is: 1 KiB of entries, in their envelope, among others
+	squeezeAbove = 1<<10 + 128
 	pieceSize    = 1 << 20
 )
 

@@ -16,7 +16,8 @@ const workers = 3
 type work struct {
 	begin func(s checkpoint.Store, round, w int)                               // what it needs; nil if nothing
 	step  func(ctx context.Context, s checkpoint.Store, round, w, n int) error // its n-th step
-	left  func(s checkpoint.Store, round, w, told int)                         // looks at what a crash has left, of so many steps acknowledged
+	// looks at what a crash has left, of so many steps acknowledged
+	left func(s checkpoint.Store, round, w, told int)
 }
 
 // crashBeside crashes the store while the workers are at work, several times.

@@ -17,7 +17,9 @@ type Board struct {
 
 	mu    sync.Mutex
 	waits map[string][]chan struct{}
-	runs  map[chan struct{}]string // of those that wait: a function that ends a watch is small, as there are two for each call of a run
+	// of those that wait: a function that ends a watch is small, as there are two for each call of
+	// a run
+	runs map[chan struct{}]string
 }
 
 // Watch returns a channel that receives after a [Board.Tell] of run, and the function that

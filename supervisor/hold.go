@@ -209,7 +209,8 @@ func (s *Supervisor) learn(t *ticket) *ticket {
 	return s.hold.tries
 }
 
-// moot reports whether there was nothing to write: the run rested already, exists, or is somebody's.
+// moot reports whether there was nothing to write: the run rested already, exists, or is
+// somebody's.
 func (o outcome) moot() bool {
 	return o.idle || errors.Is(o.err, checkpoint.ErrExists) || errors.Is(o.err, checkpoint.ErrBusy) ||
 		errors.Is(o.err, dispatcher.ErrStillRunning)

@@ -88,13 +88,16 @@ func (t *ticket) again() bool {
 
 // restsMeanwhile is the outcome of a run that was left running when it was put back, and that
 // somebody has cancelled since, say: it stays so, as for Recover, unless it was submitted
-// meanwhile.
+// meanwhile; a cancelled one unless that was to go on with it all the same.
 func (s *Supervisor) restsMeanwhile(ctx context.Context, t *ticket) (outcome, bool) {
-	if t.held.stands != running || s.submitted(t.run) {
+	if t.held.stands != running {
 		return outcome{}, false
 	}
 	now, err := s.store.Stat(ctx, t.run)
 	if err != nil || !now.Status.Resting() || now.Status == checkpoint.StatusCompleted {
+		return outcome{}, false
+	}
+	if s.submitted(t.run) && (now.Status != checkpoint.StatusCancelled || !s.stays(t.run)) {
 		return outcome{}, false
 	}
 	return outcome{status: now.Status, idle: true, err: &dispatcher.Rest{Run: t.run, Status: now.Status}}, true
@@ -115,7 +118,9 @@ func (s *Supervisor) putBack(t *ticket) bool {
 		return false
 	}
 	s.leaves(t)
-	t.submitted = t.submitted && t.out.stands != running // else who has submitted a run at rest wants it gone on with
+	if t.out.stands == running { // else who has submitted a run at rest wants it gone on with
+		t.submitted, t.revives = false, false
+	}
 	t.held, t.out, t.began = t.out, outcome{}, false
 	t.came, t.told = time.Now(), make(chan struct{})
 	if s.hold.tries == t {

@@ -21,7 +21,7 @@ type ticket struct {
 	cancel          context.CancelCauseFunc // ends the context of call
 	waits           bool                    // it is in the queue, which says so
 	submitted       bool                    // somebody has joined it who did not come to recover it; since it was put back, if it was left running then
-	revives         bool                    // who submitted it goes on with it although it was cancelled, as Submit does
+	revives         bool                    // who submitted it goes on with it although it was cancelled, as Submit does; since it was put back likewise
 	began           bool                    // Began was told of it, or is being told
 	alone           bool                    // its call is not one that goes on with the run, and is not made twice
 	held            outcome                 // of the call before, if that had no room and is made again; else zero

@@ -94,7 +94,7 @@ func (s *Supervisor) restsMeanwhile(ctx context.Context, t *ticket) (outcome, bo
 		return outcome{}, false
 	}
 	now, err := s.store.Stat(ctx, t.run)
-	if err != nil || !now.Status.Resting() || now.Status == checkpoint.StatusCompleted {
+	if err != nil || !now.Status.Resting() {
 		return outcome{}, false
 	}
 	if s.submitted(t.run) && (now.Status != checkpoint.StatusCancelled || !s.stays(t.run)) {

@@ -60,8 +60,9 @@
 //   - A second later one run tries the store. If it is refused, it waits behind the others of its
 //     key, and the next one tries after twice as long, at most half a minute; at once if it had
 //     nothing to write.
-//   - The first run that comes to rest, or is still at work when the next one would try, ends that.
-//     If the store is full again before any has come to rest, the next wait is longer still.
+//   - The first of these that comes to rest, or is still at work when the next one would try, ends
+//     that. One that was at work before does not. If the store is full again before any has come
+//     to rest, the next wait is longer still.
 //   - A run that is refused four times more while others come to rest, as one of large values may
 //     be where small ones still fit, waits no more: it ends with checkpoint.ErrFull.
 //   - A call of [Go] is made again only if its run is not in the store, where it has changed

@@ -103,10 +103,14 @@ func (r *run) unheard() bool {
 // nothingMore is the Data of an entry that says nothing beside its kind. It is never written to.
 var nothingMore = json.RawMessage("{}")
 
-// noteDrains drains the posts that cancelled a run without a cancel of their own.
+// noteDrains drains the posts that cancelled a run without a cancel of their own. All that were
+// heard have their entries then: behind them a Turn may still begin, whose rest drains none again.
 func (r *run) noteDrains(from int) {
 	for i := from; i < len(r.drains); i++ {
 		r.note(r.drains[i], checkpoint.PostCancel)
+	}
+	if r.drains != nil {
+		r.drains = nil
 	}
 }
 

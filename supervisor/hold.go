@@ -42,10 +42,11 @@ func (o outcome) full() bool {
 type standing uint8
 
 const (
-	unknown  standing = iota
-	unopened          // nothing: the call has changed nothing
-	atRest            // it rests
-	running           // it was left running, or pending
+	unknown   standing = iota
+	unopened           // nothing: the call has changed nothing
+	atRest             // it rests
+	running            // it was left running, or pending
+	completed          // it is: Recover has nothing to go on with
 )
 
 // stands tells the head of the run as well.
@@ -57,6 +58,8 @@ func (s *Supervisor) stands(ctx context.Context, run string) (standing, uint64) 
 		return unknown, 0
 	case info.Status.Resting():
 		return atRest, info.Head.Seq
+	case info.Status == checkpoint.StatusCompleted:
+		return completed, info.Head.Seq
 	default:
 		return running, info.Head.Seq
 	}
@@ -69,7 +72,7 @@ func (s *Supervisor) fitting(run string, head uint64, options []dispatcher.RunOp
 	s.mu.Lock()
 	held := s.tickets[run].held
 	s.mu.Unlock()
-	if held.stands != running || held.head == head {
+	if held.stands != running && held.stands != completed || held.head == head {
 		return options
 	}
 	return slices.DeleteFunc(slices.Clone(options), func(o dispatcher.RunOption) bool {

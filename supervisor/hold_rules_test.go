@@ -346,3 +346,19 @@ func TestDrainTellsOfRunsThatWereLeftForWantOfRoom(t *testing.T) {
 		})
 	}
 }
+
+// A Drain does not tell of a completed run as one that was left, though the store had no room for
+// what was called for it before: Recover has nothing to go on with there.
+func TestDrainDoesNotTellOfACompletedRunForWhichThereWasNoRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newDevice()
+		d := process(t, line(t, "line", 1, nil), store, dispatcher.Options{})
+		s := supervise(t, store, supervisor.Options{}, d)
+		completes(t, submit(t, s, d, "", "a"))
+		store.full.Store(true)
+		ends(t, calls(t, s, d, "a", func(ctx context.Context, drain dispatcher.RunOption) (*result, error) {
+			return d.Turn(ctx, "a", func(p *parcel) { p.Name.Set("again") }, drain)
+		}), checkpoint.ErrFull)
+		drains(t, s, supervisor.Drain{})
+	})
+}

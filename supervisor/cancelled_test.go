@@ -135,3 +135,42 @@ func TestCancelledInARecoveryThatWasJoined(t *testing.T) {
 		}
 	})
 }
+
+// A run that was joined at work, and is gone on with since it was interrupted, stays cancelled for
+// a Continue alone; it is gone on with if any of those who have joined it was a Submit.
+func TestCancelledBehindACallThatWasJoined(t *testing.T) {
+	for _, submitted := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var store memory.Store
+			var task *supervisor.Task[struct{}]
+			var s *supervisor.Supervisor
+			d := asking(t, &store)
+			s = supervise(t, &store, supervisor.Options{}, d)
+			calls(t, s, d, "run", func(ctx context.Context, drain dispatcher.RunOption) (*result, error) {
+				res, err := d.Run(ctx, "run", nil, drain)
+				if err := d.Answer(ctx, "run", "", true); err != nil {
+					t.Error(err)
+				}
+				var joined error
+				if task, joined = s.Continue(ctx, "", "run"); joined != nil {
+					t.Error(joined)
+				}
+				if submitted {
+					submit(t, s, d, "", "run")
+				}
+				if err := d.Cancel(ctx, "run", errByUser); err != nil {
+					t.Error(err)
+				}
+				return res, err
+			})
+			synctest.Wait()
+			want := checkpoint.StatusCancelled
+			if submitted {
+				want = checkpoint.StatusCompleted
+			}
+			if res, err := task.Wait(t.Context()); res.Status != want {
+				t.Errorf("submitted is %t: the run is %s: %v", submitted, res.Status, err)
+			}
+		})
+	}
+}

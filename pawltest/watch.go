@@ -49,9 +49,9 @@ type draft struct {
 // draftsMost is how many are looked at.
 const draftsMost = 32
 
-// returned is asked about a body that has returned. Who replaces a result is given the draft itself,
-// whatever After gets, and this one leaves the result as it is. That the log of the trial names it
-// for that is nothing that is compared.
+// returned is asked about a body that has returned. What After gets is a copy: who replaces a
+// result gets the draft itself, and this one leaves the result as it is. That the log of the trial
+// names it for that is nothing that is compared.
 func (w *watch) returned(_ context.Context, c dispatcher.Call, outcomes []string) dispatcher.Change {
 	return dispatcher.Replace(func(_ context.Context, state any) ([]string, error) {
 		if texts, err := cellTexts(state); err == nil { // else the visit fails because of that

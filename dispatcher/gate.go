@@ -230,7 +230,7 @@ func (x *round) run(v *visit) *userError {
 			break
 		}
 		c := x.call
-		c.State = v.draft.Value()
+		c.State = v.draft.Copy().Value() // what it writes is not the node's
 		x.at.interceptor = g.Name
 		change := g.After(v, c, v.outcomes())
 		x.at = whose{}

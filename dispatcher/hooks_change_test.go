@@ -119,6 +119,36 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
+// After has a copy of what the visit wrote: what it writes there is in no state, and no interceptor
+// behind it sees it.
+func TestWritesOfAfterAreDropped(t *testing.T) {
+	quiet(t)
+	var w witness
+	var store memory.Store
+	scribbles := func(c dispatcher.Call, _ []string) dispatcher.Change {
+		s := c.State.(*Tale)
+		if got := s.Said.Slice(); !slices.Equal(got, []string{"choose"}) || s.Count.Get() != 0 || s.Word.Get() != "" {
+			t.Errorf("an interceptor saw %q, %d and %q", got, s.Count.Get(), s.Word.Get())
+		}
+		s.Said.Append("by the interceptor")
+		s.Count.Add(7)
+		s.Word.Set("by the interceptor")
+		return dispatcher.Keep()
+	}
+	o := hookAfter([]string{"choose"}, scribbles, scribbles)
+	o.Hooks.Intercept = append(o.Hooks.Intercept, dispatcher.Interceptor{
+		Nodes: []string{"choose"}, After: func(context.Context, dispatcher.Call, []string) dispatcher.Change {
+			return dispatcher.Replace(saying("replaced", "right"))
+		},
+	})
+	res, err := process(t, choosing(t, &w), &store, o).Run(t.Context(), run, nil)
+	completes(t, res, err)
+	says(t, res.State, "choose", "replaced", "east")
+	if res.State.Count.Get() != 0 || res.State.Word.Get() != "" {
+		t.Errorf("the state has %d and %q of who only looked", res.State.Count.Get(), res.State.Word.Get())
+	}
+}
+
 // Of a Choose interceptors see and choose any number of outcomes.
 func TestChoiceReplaced(t *testing.T) {
 	for _, c := range []struct {

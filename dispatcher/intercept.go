@@ -50,9 +50,9 @@ type Call struct {
 	Kind    dag.Kind          // of its node; that of an item is a Step or an Embed
 	Attempt int               // the one that begins, or that has returned
 
-	// State is a *S, S being the state type of the graph that the node stands in. Before
-	// gets a copy of the state that the visit will see, whose writes are dropped. After
-	// gets the visit's own draft and only reads it: who wants to write returns Replace.
+	// State is a *S, S being the state type of the graph that the node stands in: a copy, what
+	// is written to which is dropped. Before gets one of the state that the visit will see, After
+	// one of the visit's draft. Who wants to write behind a visit returns Replace.
 	State any
 	// Approved are the questions that this interceptor asked before this visit, and that
 	// were approved.

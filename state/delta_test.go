@@ -112,6 +112,34 @@ func TestDeltaLeavesTheDraftAsItIs(t *testing.T) {
 	}
 }
 
+// A copy shows what is pending, and what is written to one of the two later is not seen in the
+// other.
+func TestCopyIsApart(t *testing.T) {
+	s := schemaOf[every](t)
+	img := filled(t, s).Draft()
+	write := func(i state.Image, k string, n int) {
+		e := i.Value().(*every)
+		e.List.Append(k)
+		e.Map.Put(k, n)
+		e.Sum.Add(n)
+	}
+	write(img, "n", 1)
+	own := img.Copy()
+	write(own, "copy", 20)
+	write(img, "o", 1)
+	for _, c := range []struct {
+		of   state.Image
+		want string
+	}{
+		{img, `{"List":{"append":["n","o"]},"Map":{"put":{"n":1,"o":1}},"Sum":{"add":2}}`},
+		{own, `{"List":{"append":["n","copy"]},"Map":{"put":{"copy":20,"n":1}},"Sum":{"add":21}}`},
+	} {
+		if d, err := c.of.Delta(); err != nil || string(d.AppendJSON(nil)) != c.want {
+			t.Errorf("the delta is %s, %v, want %s", d.AppendJSON(nil), err, c.want)
+		}
+	}
+}
+
 func TestPendingWritesAreNoPartOfTheImage(t *testing.T) {
 	s := schemaOf[every](t)
 	view := filled(t, s)

@@ -34,6 +34,10 @@ func (i Image) Draft() Image {
 	return d
 }
 
+// Copy returns a new image of all that is in i, what is pending included: writes to one are not
+// seen in the other. It costs what Draft does.
+func (i Image) Copy() Image { return Image{i.s.clone(i.p), i.s} }
+
 // CopyFrom makes i what src.Draft would return, in place. Both are of one schema.
 func (i Image) CopyFrom(src Image) {
 	if i.s != src.s && !i.s.agrees(src.s) {
@@ -96,7 +100,7 @@ func (i Image) Check() error {
 	if !i.s.checks {
 		return nil
 	}
-	own := Image{i.s.clone(i.p), i.s}
+	own := i.Copy()
 	if err := i.s.check(own.p); err != nil {
 		return err
 	}

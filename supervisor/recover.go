@@ -235,7 +235,7 @@ func (c *recovery) again(ctx context.Context) error {
 			c.fail(run, info.Graph, c.key(info), err)
 			continue
 		case info.Status == checkpoint.StatusCompleted || info.Status.Resting():
-			if goes, _ := c.s.goesOn(ctx, &info); !goes {
+			if goes, err := c.s.goesOn(ctx, &info); !goes && err == nil { // else one says what is wrong
 				c.Rested = append(c.Rested, run)
 				continue
 			}

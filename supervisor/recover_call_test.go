@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -62,4 +63,42 @@ func TestRecoverOfARunThatACallDoesNotGoOnWith(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A Recover that looks again at a run behind a call of Go, and can't read whether it was answered,
+// tells that of it, and not that it rests.
+func TestRecoverBehindACallOfARunThatCantBeRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &memory.Faulty{}
+		var broken atomic.Bool
+		store.FailRead = func(_ context.Context, method, _ string) error {
+			if method == "Read" && broken.Load() {
+				return checkpoint.ErrCorrupt
+			}
+			return nil
+		}
+		d := asking(t, store)
+		if _, err := d.Run(t.Context(), "a", nil); !errors.Is(err, dispatcher.ErrInterrupted) {
+			t.Fatal(err)
+		}
+		if err := d.Answer(t.Context(), "a", "", true); err != nil {
+			t.Fatal(err)
+		}
+		s := supervise(t, store, supervisor.Options{Answered: true}, d)
+		_, err := supervisor.Go(t.Context(), s, d, "", "a", func(context.Context, dispatcher.RunOption) (*dispatcher.Result[parcel], error) {
+			lasts(time.Second)
+			broken.Store(true)
+			return nil, errLost
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if r := <-recovering(t, s); len(r.Rested) > 0 || len(r.Failed) != 1 || !errors.Is(failed(r)["a"], checkpoint.ErrCorrupt) {
+			t.Errorf("Recover = %+v", r)
+		}
+		if _, err := s.Drain(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
 }

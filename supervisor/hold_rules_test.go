@@ -133,6 +133,29 @@ func TestARunThatWaitsForRoomAndIsSubmittedAgainGoesOnThoughCancelled(t *testing
 	})
 }
 
+// Who has joined it before it was put back is no such submission: the run stays cancelled, for them
+// as well.
+func TestARunThatWaitsForRoomAndWasJoinedBeforeStaysCancelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newDevice()
+		d := process(t, line(t, "line", 2, func(context.Context, int) error { lasts(time.Second); return nil }), store, dispatcher.Options{})
+		s := supervise(t, store, supervisor.Options{}, d)
+		first := submit(t, s, d, "", "a")
+		lasts(500 * time.Millisecond)
+		joined := submit(t, s, d, "", "a")
+		store.full.Store(true)
+		lasts(time.Second)
+		holds(t, s, 1)
+		store.full.Store(false)
+		if err := d.Cancel(t.Context(), "a", errLost); err != nil {
+			t.Fatal(err)
+		}
+		ends(t, first, context.Canceled)
+		ends(t, joined, context.Canceled)
+		drains(t, s, supervisor.Drain{})
+	})
+}
+
 // A run that waits for room, and that somebody else has completed, ends as one that is submitted
 // when it is: with its result, and no error.
 func TestARunThatWaitsForRoomAndIsCompletedMeanwhileHasItsResult(t *testing.T) {
@@ -359,6 +382,35 @@ func TestDrainDoesNotTellOfACompletedRunForWhichThereWasNoRoom(t *testing.T) {
 		ends(t, calls(t, s, d, "a", func(ctx context.Context, drain dispatcher.RunOption) (*result, error) {
 			return d.Turn(ctx, "a", func(p *parcel) { p.Name.Set("again") }, drain)
 		}), checkpoint.ErrFull)
+		drains(t, s, supervisor.Drain{})
+	})
+}
+
+// A Drain tells, once, of a run that waited for room and was withdrawn if the store has it, also if
+// it waits for its turn once more; of one that the store does not have it tells nothing.
+func TestDrainTellsOfAWithdrawnRunThatWaitedForRoom(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s, d, task := waitsForRoom(t)
+			if !task.Withdraw() {
+				t.Error("it was not withdrawn")
+			}
+			if again {
+				submit(t, s, d, "", "a")
+			}
+			drains(t, s, supervisor.Drain{Left: []string{"a"}})
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		store := newDevice()
+		d := process(t, line(t, "line", 1, nil), store, dispatcher.Options{})
+		s := supervise(t, store, supervisor.Options{}, d)
+		store.full.Store(true)
+		task := submit(t, s, d, "", "a")
+		holds(t, s, 1)
+		if !task.Withdraw() {
+			t.Error("it was not withdrawn")
+		}
 		drains(t, s, supervisor.Drain{})
 	})
 }

@@ -414,3 +414,16 @@ func TestDrainTellsOfAWithdrawnRunThatWaitedForRoom(t *testing.T) {
 		drains(t, s, supervisor.Drain{})
 	})
 }
+
+// A run at work for which the store has no room when a Drain has begun stands as it was left.
+func TestDrainTellsOfARunAtWorkForWhichThereIsNoRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newDevice()
+		d := process(t, line(t, "line", 1, func(context.Context, int) error { lasts(time.Second); return nil }), store, dispatcher.Options{})
+		s := supervise(t, store, supervisor.Options{}, d)
+		submit(t, s, d, "", "a")
+		lasts(500 * time.Millisecond)
+		store.full.Store(true)
+		drains(t, s, supervisor.Drain{Left: []string{"a"}})
+	})
+}

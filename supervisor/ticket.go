@@ -89,8 +89,9 @@ func (s *Supervisor) submit(
 		run: run, graph: graph, key: key, came: time.Now(), told: make(chan struct{}), done: make(chan struct{}),
 		cancel: cancel, alone: how == alone, revives: how == revives || how == alone,
 	}
+	own := t // t becomes another one below, when this may be at work for who has joined
 	t.call = func() outcome {
-		if out, rests := s.restsMeanwhile(of, t); rests {
+		if out, rests := s.restsMeanwhile(of, own); rests {
 			return out
 		}
 		out := call(of)

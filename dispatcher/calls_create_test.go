@@ -279,3 +279,21 @@ func TestCreateEndsWithItsCauseInAHook(t *testing.T) {
 		t.Errorf("Create = %v", err)
 	}
 }
+
+// A Create whose context ends while OnStart runs makes the run all the same, if that lets it: the run
+// is Pending, and not cancelled by what was to end a call that runs nothing.
+func TestCreateWhoseContextEndsIsNotCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	store := new(memory.Store)
+	d := process(t, callsTalk(t, nil), store, dispatcher.Options{Hooks: dispatcher.Hooks{
+		OnStart: func(at context.Context, _ dispatcher.Start) error {
+			cancel(errWeather)
+			<-at.Done()
+			return nil
+		},
+	}})
+	if err := d.Create(ctx, run, hear("one")); err != nil {
+		t.Errorf("Create = %v", err)
+	}
+	superUnheld(t, store, checkpoint.StatusPending)
+}

@@ -596,3 +596,40 @@ func TestRunsWithNothingToWriteDoNotHoldUpTheOthers(t *testing.T) {
 		}
 	})
 }
+
+// A run that tries the store behind one that had nothing to write has the whole wait for that: the
+// others don't begin since the time of that one is over.
+func TestARunThatTriesNextHasTimeForThat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newDevice()
+		d := process(t, line(t, "line", 1, func(context.Context, int) error { lasts(700 * time.Millisecond); return nil }), store, dispatcher.Options{})
+		told := events{began: time.Now(), kinds: []supervisor.EventKind{supervisor.Began, supervisor.PutBack, supervisor.Ended}}
+		s := supervise(t, store, supervisor.Options{Cap: 2, Observe: told.observe}, d)
+		if err := d.Create(t.Context(), "exists", nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Create(t.Context(), "b", nil); err != nil {
+			t.Fatal(err)
+		}
+		store.full.Store(true)
+		submit(t, s, d, "", "a") // finds no room, and tries once more a second later
+		synctest.Wait()
+		if _, err := supervisor.Go(t.Context(), s, d, "", "exists",
+			func(ctx context.Context, drain dispatcher.RunOption) (*dispatcher.Result[parcel], error) {
+				lasts(1900 * time.Millisecond)
+				return d.Start(ctx, "exists", nil, drain)
+			}); err != nil {
+			t.Fatal(err)
+		}
+		submit(t, s, d, "", "b")
+		submit(t, s, d, "", "c")
+		lasts(4 * time.Second)
+		store.full.Store(false) // b, which tries from 4.9 s on, has room, and comes to rest at 5.6 s
+		lasts(1500 * time.Millisecond)
+		told.expect(t, "0s began a", "0s put back a", "1s began a", "1s put back a", "3s began exists", "4.9s ended exists", "4.9s began b")
+		lasts(10 * time.Second)
+		if _, err := s.Drain(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -288,6 +288,8 @@ func (st *storm) isDone() {
 			st.Errorf("the task of %s, which is continued, is not done", task.Run())
 		}
 	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
 	for run, of := range st.told {
 		if run != "" && (of[supervisor.Queued]+of[supervisor.PutBack] != of[supervisor.Began]+of[supervisor.Dropped] ||
 			of[supervisor.Began] != of[supervisor.Ended]+of[supervisor.PutBack]) {

@@ -347,24 +347,35 @@ func TestTextsWithoutAGraph(t *testing.T) {
 // Runs of a key with few of them take their turns among those of a key with many, also if PerKey
 // bounds how many of one may be submitted.
 func TestRecoverTakesTurnsBetweenKeys(t *testing.T) {
-	quiet(t)
-	var store memory.Store
-	left(t, "line", 2, &store, "b-0")
-	lefts(t, &store, 20)
-	var mu sync.Mutex
-	var begun []string
-	d := process(t, line(t, "line", 2, nil), &store, dispatcher.Options{})
-	s := supervise(t, &store, supervisor.Options{Cap: 1, PerKey: 1, Label: "tenant", Observe: func(e supervisor.Event) {
-		if e.Kind == supervisor.Began {
-			mu.Lock()
-			defer mu.Unlock()
-			begun = append(begun, e.Run)
+	synctest.Test(t, func(t *testing.T) {
+		var store memory.Store
+		left(t, "line", 2, &store, "b-0")
+		lefts(t, &store, 20)
+		var mu sync.Mutex
+		var begun []string
+		d := process(t, line(t, "line", 2, nil), &store, dispatcher.Options{})
+		s := supervise(t, &store, supervisor.Options{Cap: 1, PerKey: 1, Label: "tenant", Observe: func(e supervisor.Event) {
+			if e.Kind == supervisor.Began {
+				mu.Lock()
+				defer mu.Unlock()
+				begun = append(begun, e.Run)
+			}
+		}}, d)
+		gate := make(chan struct{}) // until all have been found
+		_, err := supervisor.Go(t.Context(), s, d, "gate", "gate",
+			func(ctx context.Context, drain dispatcher.RunOption) (*dispatcher.Result[parcel], error) {
+				<-gate
+				return d.Run(ctx, "gate", nil, drain)
+			})
+		if err != nil {
+			t.Fatal(err)
 		}
-	}}, d)
-	if _, err := s.Recover(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if at := slices.Index(begun, "b-0"); at < 0 || at > 10 {
-		t.Errorf("they began in the order %q: b-0 behind all others", begun)
-	}
+		recovered := recovering(t, s)
+		synctest.Wait()
+		close(gate)
+		<-recovered
+		if at := slices.Index(begun, "b-0"); at < 0 || at > 2 {
+			t.Errorf("they began in the order %q: b-0 is not among the first of two keys", begun)
+		}
+	})
 }

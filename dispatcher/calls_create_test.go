@@ -280,8 +280,8 @@ func TestCreateEndsWithItsCauseInAHook(t *testing.T) {
 	}
 }
 
-// A Create whose context ends while OnStart runs makes the run all the same, if that lets it: the run
-// is Pending, and not cancelled by what was to end a call that runs nothing.
+// A Create whose context ends while OnStart runs makes the run all the same, if that lets it: the
+// run is Pending, and not cancelled by what was to end a call that runs nothing.
 func TestCreateWhoseContextEndsIsNotCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	store := new(memory.Store)

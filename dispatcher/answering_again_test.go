@@ -199,25 +199,28 @@ func TestAnsweringAgainBehindACancel(t *testing.T) {
 // So has who cancels the run by its id while somebody else is at work on it, who has taken it
 // meanwhile.
 func TestAnsweringAgainBehindACancelOfAnotherCall(t *testing.T) {
-	var inner memory.Store
-	res, err := answersAgainOver(t, &inner, nil, func(ctx context.Context, d *dispatcher.Dispatcher[Tale]) {
-		var w witness
-		other := callsDispatcher(t, askSeveral(t, &w, 2, closedChan()), &inner, dispatcher.Options{Observe: func(e dispatcher.Event) {
-			if e.Kind == dispatcher.VisitStarted {
-				if err := d.Cancel(ctx, run, errWeather, dispatcher.Author("Ada")); err != nil {
-					t.Error(err)
+	synctest.Test(t, func(t *testing.T) {
+		var inner memory.Store
+		res, err := answersAgainOver(t, &inner, nil, func(ctx context.Context, d *dispatcher.Dispatcher[Tale]) {
+			var w witness
+			other := callsDispatcher(t, askSeveral(t, &w, 2, closedChan()), &inner, dispatcher.Options{Observe: func(e dispatcher.Event) {
+				if e.Kind == dispatcher.VisitStarted {
+					if err := d.Cancel(ctx, run, errWeather, dispatcher.Author("Ada")); err != nil {
+						t.Error(err)
+					}
+					synctest.Wait() // until the other call has heard it: a visit that has begun would end
 				}
+			}})
+			if res, err := other.Run(ctx, run, nil); res == nil || res.Status != checkpoint.StatusCancelled {
+				t.Errorf("the other call returned %v", err)
 			}
-		}})
-		if res, err := other.Run(ctx, run, nil); res == nil || res.Status != checkpoint.StatusCancelled {
-			t.Errorf("the other call returned %v", err)
+		})
+		rests(t, res, err, checkpoint.StatusCancelled, "asks0", "asks1")
+		var rest *dispatcher.Rest
+		if errors.As(err, &rest); rest.By != "Ada" || !strings.Contains(err.Error(), errWeather.Error()) {
+			t.Errorf("the call returned %v, by %q", err, rest.By)
 		}
 	})
-	rests(t, res, err, checkpoint.StatusCancelled, "asks0", "asks1")
-	var rest *dispatcher.Rest
-	if errors.As(err, &rest); rest.By != "Ada" || !strings.Contains(err.Error(), errWeather.Error()) {
-		t.Errorf("the call returned %v, by %q", err, rest.By)
-	}
 }
 
 // What was trimmed behind the place where the call has let go of the run cancels nothing: it finds

@@ -7,7 +7,7 @@ import (
 
 // An ArgumentError says which argument a call can't do without. Nothing has happened.
 type ArgumentError struct {
-	// Export, Import, Verify, Runs, List, Acquire, Append, Fork, Trim, NewKey, NewKeyring,
+	// Call is Export, Import, Verify, Runs, List, Acquire, Append, Fork, Trim, NewKey, NewKeyring,
 	// badgerstore.Open or "a call of a store"
 	Call     string
 	Argument string

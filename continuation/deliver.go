@@ -20,14 +20,14 @@ type DeliveryStatus string
 
 // The statuses of deliveries.
 const (
-	// nothing is owed: it was begun without Owed, or has ended Cancelled
+	// NotApplicable: nothing is owed: it was begun without Owed, or has ended Cancelled
 	NotApplicable DeliveryStatus = "not_applicable"
-	// it is owed, and was not tried or is to be tried again
+	// DeliveryPending: it is owed, and was not tried or is to be tried again
 	DeliveryPending      DeliveryStatus = "pending_delivery"
 	Delivered            DeliveryStatus = "delivered"                    // it was brought
 	SuppressedReengaged  DeliveryStatus = "suppressed_session_reengaged" // the user is back, and needs none
 	SuppressedSuperseded DeliveryStatus = "suppressed_superseded"        // something newer has come instead
-	// what it would answer has expired: the run has failed for that
+	// SuppressedExpired: what it would answer has expired: the run has failed for that
 	SuppressedExpired DeliveryStatus = "suppressed_expired"
 	DeliveryFailed    DeliveryStatus = "delivery_failed" // it was tried as often as it may be
 )

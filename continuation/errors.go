@@ -127,8 +127,8 @@ func (e *AttemptsError) Error() string {
 // A TakenError says that another trigger was accepted for a wait. Nothing has changed.
 type TakenError struct {
 	Wait, Run string
-	// the id of that one; "" if the log does not tell it, or the wait was answered by the
-	// dispatcher's Answer
+	// Trigger is the id of that one; "" if the log does not tell it, or the wait was answered by
+	// the dispatcher's Answer
 	Trigger string
 }
 

@@ -97,8 +97,8 @@ type View struct {
 	Question json.RawMessage `json:"question,omitempty"`
 	Expects  []Expected      `json:"expects"`
 	Asked    time.Time       `json:"asked"` // the last time
-	// from here on a trigger comes too late, or is for what is asked Again then; of a timer, its
-	// wake
+	// Until: from here on a trigger comes too late, or is for what is asked Again then; of a timer,
+	// its wake
 	Until time.Time `json:"until,omitzero"`
 	Level int       `json:"level"` // how often it was asked since nobody answered, counted from 1
 	// Resumes counts how often the visit was gone on with behind a trigger of the wait; Failures,

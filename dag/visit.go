@@ -58,7 +58,7 @@ const (
 	FailedGoexit  FailureKind = "goexit"  // user code called runtime.Goexit
 	FailedTimeout FailureKind = "timeout" // Policy.Timeout passed
 	FailedOutcome FailureKind = "outcome" // an outcome was chosen, by it or in its place, that is not declared
-	// what it wrote cannot be stored, or is beyond a limit, as the items of an Each
+	// FailedState: what it wrote cannot be stored, or is beyond a limit, as the items of an Each
 	FailedState    FailureKind = "state"
 	FailedRejected FailureKind = "rejected" // a person rejected its interrupt
 	FailedDenied   FailureKind = "denied"   // an interceptor did not let it begin or be kept; or ErrDenied

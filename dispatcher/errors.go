@@ -182,8 +182,8 @@ var limitNames = map[string]string{
 // errors.Is and errors.As look into Err, but never find a context's error there, as of a
 // [*NodeError].
 type FaultError struct {
-	// conflict, limit, input, edit, revalidate, items, merge, check, hook, migration, observer,
-	// answer, call
+	// Kind is conflict, limit, input, edit, revalidate, items, merge, check, hook, migration,
+	// observer, answer, call
 	Kind    string
 	Message string
 	Stack   []byte // of user code that panicked or called runtime.Goexit

@@ -26,7 +26,7 @@ const (
 	RunRested                              // Status, and Cause; of a cancel By
 	Appended                               // entries became durable: Entries, Bytes, Duration; a live notice
 	Emitted                                // a node called dag.Emit: Name, Value; a live notice
-	// notices were dropped, since they were not taken in time: Dropped; a live notice
+	// Lagged: notices were dropped, since they were not taken in time: Dropped; a live notice
 	Lagged
 	TurnBegun        // a completed run was given new input
 	SettingsChanged  // Value

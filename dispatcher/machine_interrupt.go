@@ -17,7 +17,8 @@ type Verdict string
 // The verdicts.
 const (
 	Approve Verdict = "approve" // go on, as a resume would behind a pause
-	// the visit fails (before), its frame does (after), dag.ErrDenied (effect); see KindBefore
+	// Reject: the visit fails (before), its frame does (after), dag.ErrDenied (effect); see
+	// KindBefore
 	Reject Verdict = "reject"
 )
 

@@ -15,8 +15,8 @@ type EffectsOfFork uint8
 // same input returns what it returned there.
 const (
 	ReuseOrRefuse EffectsOfFork = iota // any other effect is refused (dag.ErrEffectRefused): nothing happens outside
-	// any other is done, under the fork's own key, also one that is in doubt in the origin; of what
-	// a Trim has left out see Fork
+	// ReuseOrLive: any other is done, under the fork's own key, also one that is in doubt in the
+	// origin; of what a Trim has left out see Fork
 	ReuseOrLive
 	Live // every effect is done, under the fork's own key
 )

@@ -17,8 +17,8 @@ import (
 type Opened struct {
 	Run    string
 	Status checkpoint.Status
-	// who is at work on it, "" if nobody is: it rests, or the lease was taken only to say something
-	// of it
+	// Owner is who is at work on it, "" if nobody is: it rests, or the lease was taken only to say
+	// something of it.
 	Owner      string
 	Turn       int // counted from 1
 	Cursor     checkpoint.Cursor

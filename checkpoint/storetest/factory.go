@@ -80,7 +80,7 @@ const (
 	Lost                          // it is gone: neither a snapshot, which nobody needs, nor a message
 	Foreign                       // one of another run is in its place
 	Older                         // one of the same run is in its place
-	// an append says something else, and has the checksum of that: what [Forge] makes of it
+	// Forged: an append says something else, and has the checksum of that: what [Forge] makes of it
 	Forged
 )
 

@@ -4,139 +4,176 @@
 //	if err != nil { … }
 //	defer store.Close()
 //
-// One process at a time has a directory open. It is the proof of every lease: leases have no end,
-// and none outlives the process. Do not move or replace the directory meanwhile. If it happens the
-// store finds out before it next writes a table, stops, and leaves what is in its place alone: what
-// it has acknowledged is in the directory that was opened, and is there for the process that opens
-// that next. A store is opened for writing, also to read it: where it can only be read, as on a
-// device that is mounted so, copy it and open the copy.
+// One process at a time has a directory open. That is what makes leases safe: they never expire,
+// and none outlives the process that holds it.
+//
+//   - Do not move or replace the directory while it is open. If that happens, the store notices
+//     before it next writes a table, stops, and leaves the new directory alone. What it has
+//     acknowledged is in the directory that was opened, for whichever process opens that next.
+//   - A store is always opened for writing, even to read it. To read one on a device that is
+//     mounted read-only, open a copy.
 //
 // # Durable
 //
-// In a store opened by [Open] an append that returned nil survives the death of the process
-// and of the machine. In one opened by [OpenUnsynced] it survives that of the process only:
-// after a power cut such a store may be refused as damaged.
+// In a store opened by [Open] an append that returned nil survives the death of the process and of
+// the machine. In one opened by [OpenUnsynced] it survives the death of the process only: after a
+// power cut such a store may be refused as damaged.
 //
-// One goroutine turns all appends that wait, of all runs, into one synced transaction. (Where
-// nothing is synced, and nobody observes the store, who appends alone commits himself.) When a
-// commit fails the store stops: the appends of that commit return ErrCommitUnknown, and everything
-// after it ErrClosed with the cause. What the disk then holds is decided by opening it again. The
-// same happens when the database can't write a table.
+// One goroutine turns all appends that wait, of all runs, into one synced transaction. (In an
+// unsynced store that nobody observes, an append that comes alone is committed by its caller.)
 //
-// Large values are written in pieces, which let the appends of other runs go first: 4 KiB for each
-// of these, over a while. So a large state takes longer beside a run that appends without a pause,
-// and that one hardly notices.
+// When a commit fails, or the database can't write a table, the store stops. The appends of that
+// commit return ErrCommitUnknown, and every later call ErrClosed with the cause. Opening the store
+// again decides what the disk holds.
+//
+// Large values are written in pieces, so that the appends of other runs can go first: 4 KiB of
+// pieces for each of these appends, for a while. A large state therefore takes longer beside a run
+// that appends without a pause, and hardly delays that run.
 //
 // # Formats
 //
-// The file pawl.json says which format a store has: 3, or 1 or 2 if an earlier version made it. A
-// store keeps its format, which every later version reads and writes. A version that does not know
-// it says ErrVersion and changes nothing. In format 3 what is new is not merged with what earlier
-// runs have appended, but where some of it is large and in pieces, which takes a third of the time
-// off where gigabytes are written at full speed; in format 2 it is where runs are deleted, trimmed,
-// forked or imported besides. To bring the runs of a store of an earlier format into one of format
-// 3 export and import them, the oldest first.
+// The file pawl.json names the format of the store. New stores are of format 3; earlier versions
+// made formats 1 and 2. A store keeps its format, and every later version reads and writes it. A
+// version that does not know a format returns ErrVersion and changes nothing.
+//
+// Format 3 keeps new appends apart from those of earlier runs when tables are merged, unless some
+// are large and in pieces. Writing gigabytes at full speed takes a third less time for it. Format 2
+// keeps them together where runs are deleted, trimmed, forked or imported.
+//
+// To move the runs of an older store into format 3, export and import them, the oldest first.
 //
 // # Damage
 //
-// Opening checks the tables, that each is the one that was there when the store was last opened or
-// closed, by an inventory in the file tables, that no transaction is missing, and that the newest
-// one is at least as new as the witness says, a small file written after every synced commit. If
-// that is not so nothing is changed, and what was damaged can be put back. (What is refused for
-// another reason, as for a key that is not there, may have had the database open, which then holds
-// the same in other files.) Of a table that was made since by a process that was killed it is not
-// known which it was, until the next Open; and where the file tables is missing, as in a store of
-// an earlier version, or empty, all are taken as they are. Reading checks the checksum of every
-// envelope and that each follows the one before it. Whatever else is missing, or is damaged, that
-// file included, is ErrCorrupt. A Fork, Trim or Import that comes to share a base that can't be
-// read, because it is damaged or sealed with a key that is not there, writes it anew, and so heals
-// the runs that stood on it before; to that end it reads the base. To find out that a whole
-// directory was replaced by an older copy of itself, keep the witness elsewhere (Options.Witness).
+// Open checks:
 //
-// A run whose snapshot is damaged is ErrCorrupt too, for every call that has to know where it
-// stands, although its log may be whole ([Store.Verify] tells: checkpoint.PartSnapshot). Its events
-// can be read, and checkpoint.Export and Import, which take no snapshots along, bring it into
-// another store, where it goes on.
+//   - every table as a whole;
+//   - that each table is the one that was there when the store was last opened or closed, by an
+//     inventory in the file tables;
+//   - that no transaction is missing;
+//   - that the newest transaction is at least as new as the witness says, a small file that is
+//     written after every synced commit.
 //
-// All tables are checked whole when a store is opened. Of a byte that changes in one while the
-// store is open, as on a failing disk or by who writes into its files, is found out later what is
-// in a value, when that is read: each has a checksum, of its key too. Keys, and what leads the
-// database from one to the next, are not checked again: a run can be missing, without its newest
-// appends, or not listed, so that Run begins it anew; and some changes make the database panic, in
-// the goroutine of who calls, or end the process. The next Open finds it out, unless the table was
-// merged with others before that. Open a store again if its disk is in doubt.
+// If a check fails Open returns ErrCorrupt and has changed nothing, so what was damaged can be put
+// back. (When Open refuses a store for another reason, such as a missing key, it may already have
+// had the database open, which then holds the same data in other files.)
 //
-// Found out by [Store.Verify], and by checkpoint.Export, and not by reading, is who changes an
-// append in a store without a cipher and makes its checksum fit: these compute digests. Not found
-// out is who removes the newest appends of a run, back to the last change of its status, with
-// transactions of his own: that takes Badger and intent, not an accident. Who so puts back what a
-// store said of a run earlier, its status and graph, is found out when the run is next looked at if
-// its last append says otherwise, and by [Store.Verify] in any case.
+// The inventory does not know tables that were made by a process that was killed; the next Open
+// takes those as they are. Where the file tables is empty or missing, as in a store of an earlier
+// version, Open takes all tables as they are.
+//
+// Reading checks the checksum of every envelope, and that each follows the one before it. Anything
+// else that is missing or damaged is ErrCorrupt as well.
+//
+// What can be mended:
+//
+//   - A base that can't be read, because it is damaged or its key is not there, is written anew by
+//     a Fork, Trim or Import that comes to share it. That heals the runs that stood on it. These
+//     calls read the base to find out.
+//   - A run whose snapshot is damaged is ErrCorrupt for every call that needs to know where it
+//     stands, even if its log is whole; [Store.Verify] says which it is
+//     ([checkpoint.PartSnapshot]). Its events can still be read. [checkpoint.Export] and Import
+//     leave snapshots behind, and so bring the run into another store, where it goes on.
+//
+// A byte that changes while the store is open, on a failing disk or because somebody writes into
+// its files, is noticed later or not at all:
+//
+//   - In a value it is noticed when the value is read: each has a checksum, which covers its key.
+//   - Keys, and what leads the database from one key to the next, are checked at Open only. Until
+//     then a run can be missing, lack its newest appends or be left out of a listing, so that Run
+//     begins it anew. Some changes make the database panic in the caller's goroutine, or end the
+//     process. The next Open finds the damage, unless the table has been merged with others since.
+//
+// If you doubt a disk, close the store and open it again.
+//
+// Intent is another matter than accident. In a store without a cipher, somebody who changes an
+// append and makes its checksum fit is noticed by Store.Verify and by [checkpoint.Export], which
+// compute digests, and not by reading. Somebody who puts an earlier status and graph of a run back
+// is noticed when the run is next looked at, if its last append disagrees, and by Store.Verify in
+// any case. Somebody who uses Badger to remove the newest appends of a run, back to the last change
+// of its status, is not noticed. Nor is a whole directory that was replaced by an older copy of
+// itself, unless the witness is kept elsewhere ([Options.Witness]).
 //
 // # Backups
 //
 // A backup is a copy of the whole directory, made while no process has it open: after
-// [Store.Close], or after the process has died. It is a store like the first, and can be opened
-// anywhere; an encrypted one with the same keys. So is what a file system keeps of the directory of
-// a synced store as it was at one instant: it is what a power cut would leave there. A copy that is
-// made file by file while the store is written to is none: it has all that was acknowledged before
-// it was begun, or is ErrCorrupt when it is opened, which nobody knows before. Open a copy once,
-// and call [Store.Verify], to know. Without closing the store, the process that has it open can
-// export its runs, by [checkpoint.Export] of each that [checkpoint.Runs] yields: each is then as it
-// was at a moment of its own. Import them into a new store, the oldest first.
+// [Store.Close], or after the process has died. The copy is a store like the first and can be
+// opened anywhere; an encrypted one needs the same keys.
 //
-// A store that is put back from a backup is older than a witness that was kept elsewhere
-// (Options.Witness) says, and so is ErrCorrupt: an empty file in the place of the witness has it
-// taken as it is. Its runs go on from where they were then, and do again what they did since, under
-// the same idempotency keys. Do not go on with both: see [checkpoint.Export].
+//   - A snapshot that the file system takes of the directory of a synced store, at one instant, is
+//     a backup too: it is what a power cut would leave.
+//   - A copy made file by file while the store is written to is not. It either has all that was
+//     acknowledged before the copy began, or is ErrCorrupt when it is opened, and nobody knows
+//     beforehand which. To find out, open a copy once and call Store.Verify.
+//   - Without closing the store, the process that has it open can export its runs, by
+//     [checkpoint.Export] of each that [checkpoint.Runs] yields. Each is then as it was at a moment
+//     of its own. Import them into a new store, the oldest first.
+//
+// A store put back from a backup is older than a witness that was kept elsewhere says, and so is
+// ErrCorrupt. With an empty file in the place of the witness Open takes it as it is. Its runs go on
+// from where they were when the backup was made, and do again what they did since, under the same
+// idempotency keys. Do not go on with both stores: see [checkpoint.Export].
 //
 // # Secrets
 //
-// With Options.Cipher nobody reads in the files of a store what its runs say: appends, snapshots,
-// messages and bases are sealed before they are handed to the committer, each for the one place
-// where it stands. What was altered, or moved to another run, another place or another store, is
-// ErrCorrupt.
+// With [Options.Cipher] the files of a store don't show what its runs say. Appends, snapshots,
+// messages and bases are sealed before they reach the committer, each for the one place where it
+// stands. What was altered, or moved to another run, place or store, is ErrCorrupt.
 //
 //	key, err := checkpoint.NewKey("2026-11", secret) // 32 bytes of crypto/rand
 //	keys, err := checkpoint.NewKeyring(key)          // and older keys, to read with
 //	store, err := badgerstore.Open(ctx, "inquiries", badgerstore.Options{Cipher: keys})
 //
-// In the clear stay what [Store.List] tells (ids, graphs' names, labels, statuses, correlation ids,
-// origins, with who forked and why, times, counts and digests), ids of messages and of keys, sizes,
-// and graphs: put no secrets there. Who can guess all of an append can compare its digest. An
-// export is plain.
+// Put no secrets into what stays in the clear:
 //
-// A store is encrypted from the beginning or never: with a cipher a plain one is ErrPlaintext, and
-// without one, or without the key that was last written with, an encrypted one is ErrKey; neither
-// is changed. To encrypt what is in a plain store, export its runs and import them into a new one.
-// To change the key, give a new one to write with and the old one to read with. The old one is
-// needed as long as there is anything that was sealed with it, forks' bases included; what it is
-// missing for is ErrKey, which names it; a listing, and [Store.Verify], go on behind it. Verify
-// with the new key alone tells what there is. A run of which only a lost key opens how it stands
-// (its newest append, and the last one that changed its status, turn or graph or trimmed it) stays,
-// with the bases that it refers to: Delete of it is ErrKey. To be rid of it export the others and
-// import them into a new store. One of which both are of a key that is given can be deleted, though
-// what is older in it is ErrKey. To be rid of a key that others may know, and keep the runs, export
-// them and import them into a new store that has the new key alone, and remove the old directory.
+//   - what [Store.List] tells: ids, names of graphs, labels, statuses, correlation ids, origins
+//     with who forked and why, times, counts and digests;
+//   - ids of messages and of keys;
+//   - sizes;
+//   - graphs.
+//
+// Somebody who can guess a whole append can check the guess by its digest. An export is plain.
+//
+// A store is encrypted from the beginning or never. A plain one opened with a cipher is
+// ErrPlaintext; an encrypted one opened without a cipher, or without the key it was last written
+// with, is ErrKey. Neither is changed. To encrypt what is in a plain store, export its runs and
+// import them into a new one.
+//
+// To rotate keys, give the new key to write with and the old one to read with. The old key is
+// needed for as long as anything is sealed with it, bases of forks included. Reading something
+// whose key is missing is ErrKey, which names the key; listings and Store.Verify go on behind it.
+// Store.Verify with the new key alone shows what still needs the old one.
+//
+// To retire a key that others may know, and keep the runs, export them, import them into a new
+// store that has the new key alone, and remove the old directory.
+//
+// If a key is lost, a run can be deleted as long as the keys at hand open its newest append and the
+// last one that changed its status, turn or graph or trimmed it, even if older appends are ErrKey.
+// Otherwise Delete is ErrKey, and the run stays, with the bases it refers to. To be rid of it
+// export the other runs and import them into a new store.
 //
 // # Compression
 //
-// What is longer than 1 KiB, and an eighth more for what stands beside it, is compressed with zstd,
-// where that saves an eighth. Digests, limits and exports are those of what is plain.
+// A value of more than 1 KiB, and an eighth more for what stands beside it, is compressed with zstd
+// if that saves an eighth. Digests, limits and exports are those of the plain value.
 //
 // # Limits
 //
-// An append may have [MaxAppend] bytes, a message half of that, since an append drains it, and a
-// snapshot [MaxSnapshot]; what is larger is refused with ErrTooLarge and changes nothing. So is an
-// append that drains more messages than a transaction holds, which follows from MemTableSize: with
-// the least one it holds a thousand; and a Trim, Import or Delete that changes something about more
-// pinned checkpoints than that, of which the least one holds about two thousand. A write that would
-// leave less room on the device than Options.FreeSpace is refused with ErrFull, because Badger does
-// not survive a device that is full: it writes through memory maps. It is the device of the
-// directory db in that of the store, which may be a link to another one, or another one may be
-// mounted there. One that does not tell its size, such as a ramfs, is taken to have room. What
-// holds of a write holds of Close, which then returns ErrFull. The room is looked at before, not
-// held: whoever else fills the device while a table is written, also during Close, can end the
-// process with SIGBUS. What was acknowledged is there for the next one, once there is room. Give
-// the store a device, or a quota, of its own where others may fill it.
+//   - An append has at most [MaxAppend] bytes; a message half of that, since an append drains it; a
+//     snapshot [MaxSnapshot]. What is larger is refused with ErrTooLarge and changes nothing.
+//   - A transaction holds a number of messages that follows from [Options.MemTableSize], a thousand
+//     at its least; an append that drains more is ErrTooLarge. So is a Trim, Import or Delete that
+//     changes something about more pinned checkpoints than it holds, about two thousand at the
+//     least.
+//   - A write that would leave less room on the device than [Options.FreeSpace] is refused with
+//     ErrFull, because Badger writes through memory maps and does not survive a full device. Close
+//     writes too, and may return ErrFull.
+//
+// The device is that of the directory db inside the store's directory; db may be a link to another
+// device, or one may be mounted there. A device that does not tell its size, such as a ramfs, is
+// taken to have room.
+//
+// Room is looked at before a write and not reserved. If somebody else fills the device while a
+// table is written, also during Close, the process can end with SIGBUS. What was acknowledged is
+// there for the next process, once there is room. Where others may fill a device, give the store a
+// device or a quota of its own.
 package badgerstore

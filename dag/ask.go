@@ -77,10 +77,10 @@ func Until(t time.Time) AskOption {
 	}}
 }
 
-// About says what an answer is for, instead of the words of the question: as long as a visit that
-// runs again asks about the same, the answer counts. It is for text that is another one each time,
-// of a model, or with the time of day; x may be anything that JSON can say, and nil means that the
-// key says it all.
+// About says what the answer is for, in place of the words of the question. As long as a visit that
+// runs again asks about the same x, the answer counts. Use it when the words differ each time,
+// because a model wrote them or they hold the time of day. x may be anything that JSON can say; nil
+// means that the key says it all.
 func About(x any) AskOption {
 	return AskOption{"About", func(c *AskCall) (err error) {
 		c.About, err = inJSON(x)
@@ -151,34 +151,38 @@ var (
 	// ErrExpired is returned by [Ask] of a question that nobody has answered in time, and that
 	// has no default.
 	ErrExpired = errors.New("dag: the question has expired")
-	// ErrSkipped is returned by [Ask] of a question of which somebody has said that there
-	// will be no answer.
+	// ErrSkipped is returned by [Ask] when somebody has skipped the question: there will be no
+	// answer.
 	ErrSkipped = errors.New("dag: the question was skipped")
 )
 
-// Ask returns a person's answer to question. If there is none yet it returns an error that the node
-// should return at once: whatever the node returns, the visit waits, interrupted, what it wrote is
-// dropped, and once the question is answered the node runs again from its first line. A panic or
-// runtime.Goexit behind the question fails the visit all the same. Keys, which can't be empty, tell
-// several questions of one visit apart: asked again, the same question has the same answer, and in
-// one attempt another one under its key, or for another A, is an [*ArgumentError]. question may be
-// anything that JSON can say; an answer that does not fit A is refused when it is given. Members
-// that it lacks are zero. Of types with their own UnmarshalJSON or UnmarshalText that is so for
-// those that [state.Type.Decodes] knows, and for others as long as the dispatcher that asked keeps
-// the run as it rested. Else any JSON is taken, and if A can't decode it, the question is asked
-// again, and its time begins anew.
+// Ask returns a person's answer to question. As long as there is none it returns an error, which
+// the node should return at once. Whatever the node then returns, the visit is interrupted and
+// waits, and what it wrote is dropped. Only a panic or runtime.Goexit behind the question fails the
+// visit all the same. Once the question is answered the node runs again from its first line.
+//
+// The key tells the questions of one visit apart and can't be empty. Asking the same question again
+// returns the same answer. In one attempt, another question under its key, or the same one for
+// another A, is an [*ArgumentError]. The question may be anything that JSON can say.
+//
+// An answer that does not fit A is refused when it is given. Members that it lacks are zero. For a
+// type with an UnmarshalJSON or UnmarshalText of its own there are two cases in which a misfit is
+// found as early: if [state.Type.Decodes] knows the type, and as long as the dispatcher that asked
+// keeps the run in memory. Otherwise any JSON is accepted, and if A can't decode it the question is
+// asked again and its time begins anew.
 //
 // An answer is for what was asked. If a visit that runs again asks something else under the key, or
-// wants another A, as behind an edit of the state or in another program, nobody has answered that,
-// and it is asked; see [About]. One that waits stays what it was, with the type that its answer has
-// to be, until it ends: another program's comes when the visit has run again. Who would answer it
-// for nothing skips it: that is no end of what is asked then.
+// wants another A, because the state was edited or the program changed, the old answer does not
+// count and the new question is asked; see [About]. A question that waits keeps its words and the
+// type of its answer until it ends; the new program's question follows when the visit has run
+// again. To end an outdated question without answering it, skip it: that does not end the question
+// asked next.
 //
-// A question waits for ever, unless it is given [Within] or [Until]. Then Ask returns what
-// [OrDefault] says, or [ErrExpired]; and [ErrSkipped] if somebody has skipped the question.
-// These two errors are final: a node turns them into an outcome, handles them, or returns
-// them. Then the visit fails, with the kind [FailedExpired] or [FailedSkipped], without another
-// attempt, and its failure can be followed; a resume asks again.
+// A question waits for ever unless it is given [Within] or [Until]. When that time is over Ask
+// returns the answer of [OrDefault], or [ErrExpired]; if somebody skips the question it returns
+// [ErrSkipped]. Both errors are final: the node turns them into an outcome, handles them or returns
+// them. If it returns them the visit fails without another attempt, with the kind [FailedExpired]
+// or [FailedSkipped], and its failure can be followed. A resume asks again.
 func Ask[A any](ctx context.Context, key string, question any, options ...AskOption) (A, error) {
 	var answer A
 	v, err := within(ctx, "Ask")
@@ -257,9 +261,9 @@ type Answered struct {
 }
 
 // Answers lists the visit's questions that have ended, in the order of their ends. It is the same
-// in every attempt and process; but what has ended under a key is no end of what the attempt asks
-// there instead, once it has asked that. Outside a run, and of a visit that is no [Replier], there
-// are none.
+// in every attempt and process, with one exception: once an attempt has asked something else under
+// a key, what had ended there is no longer listed. Outside a run, and for a visit that is no
+// [Replier], the list is empty.
 func Answers(ctx context.Context) []Answered {
 	if r, ok := visitOf(ctx, "Answers").(Replier); ok {
 		return r.Answers()
@@ -280,9 +284,9 @@ type Foreseer interface {
 	Ended(call AskCall) bool
 }
 
-// Reply tells how the visit's question of this key ended; ok is false if it has not, or was never
-// asked. It is the same in every attempt and process, but for an answer that can't be decoded: it
-// is none once the attempt has asked. Outside a run there are none.
+// Reply tells how the visit's question of this key ended. ok is false if it has not ended or was
+// never asked. The result is the same in every attempt and process, with one exception: an answer
+// that can't be decoded no longer counts once the attempt has asked. Outside a run ok is false.
 func Reply(ctx context.Context, key string) (info AnswerInfo, ok bool) {
 	if v := visitOf(ctx, "Reply"); v != nil {
 		return v.Reply(key)

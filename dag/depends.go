@@ -29,10 +29,14 @@ const (
 )
 
 // Depends says that the visit has used something that may become stale. It counts if the visit
-// finishes well, and rides in the entry that says so. Of several of one name the last one counts.
-// It ends with the turn of the run: the visits of one that is completed don't run again, and a
-// visit of the next turn that uses the same says so itself. Inside an [Effect] it is an error: say
-// it of what the effect returned, which every attempt comes by. Outside a run it is only checked.
+// finishes well, and is durable in the entry that says so. If a visit names a dependency more than
+// once, the last call counts.
+//
+// A dependency lasts for a turn of the run. The visits of a completed turn don't run again, and a
+// visit of the next turn that uses the same thing has to say so itself.
+//
+// Inside an [Effect] Depends is an error. Call it behind the effect, about what the effect
+// returned, which every attempt gets. Outside a run it only checks its argument.
 func Depends(ctx context.Context, d Dependency) error {
 	v, err := within(ctx, "Depends")
 	if err != nil {

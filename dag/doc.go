@@ -14,14 +14,16 @@
 //
 // # Joining
 //
-// A node waits until everything it follows has settled: done, skipped, or failed with
-// its failure edge taken. It runs if all those edges were taken; edges of which every
-// two exclude each other count as one. Where some may be taken and others not, the
-// graph says which it means with [All] or [Any], and Build names the node that doesn't.
-// Build looks through nodes that join others: of branches over several routes it sees that
-// only one can be taken, as long as a node can be reached in eight ways at most that differ
-// in more than one route. Behind that it asks for the word, and [Any] is the one.
-// A node that does not run is skipped, and settles as skipped.
+// A node waits until everything it follows has settled: done, skipped, or failed with its failure
+// edge taken. It runs if all those edges were taken, and is otherwise skipped, which settles it
+// too.
+//
+// Edges that exclude each other, such as two outcomes of one [Route], count as one: the node runs
+// if one of them was taken. Where some edges may be taken and others not, the graph has to say
+// which it means, with [All] or [Any]; Build names the node that doesn't. Build follows branches
+// through the nodes that join them to see that only one can be taken, as long as a node can be
+// reached in at most eight ways that differ in more than one route. Beyond that it asks for the
+// word too, and [Any] is the right one.
 //
 // # Ends
 //

@@ -8,36 +8,40 @@ import (
 	"unicode/utf8"
 )
 
-// Doubt says what comes of a visit in which an effect is in doubt: the process died in it, or
-// its function panicked, called runtime.Goexit, was abandoned, or returned an error that does not
-// wrap [NotDone], also if that is only that Policy.Timeout has passed. Whatever it says, such an
-// effect is not done again until somebody knows what happened: the node, or a person, who looks
-// at the other side and says so to the dispatcher. See [InDoubt].
+// Doubt says what becomes of a visit in which an effect is in doubt. An effect is in doubt when the
+// process died in it, or when its function panicked, called runtime.Goexit, was abandoned, or
+// returned an error that does not wrap [NotDone], including one that only says that Policy.Timeout
+// has passed. Whatever its Doubt, such an effect is not done again until somebody knows what
+// happened: the node, or a person who looks at the other side and tells the dispatcher. See
+// [InDoubt].
 //
-// What follows the failure of a visit must not take for granted that the effect did not happen: a
-// refund behind a transfer that was made pays twice. With DoubtAsks and DoubtFails nothing can
-// follow until somebody has said what happened: with DoubtAsks the visit waits for that, with
-// DoubtFails it fails, and so does the run. If the visit fails with either, also before it comes to
-// the effect again, its failure edge is not taken, nor that of a node around it. With DoubtTells it
-// is: returning the error is the node's decision that the visit fails, and who follows finds a kind
-// of FailedInDoubt among [Failures]. So does who follows if the last attempt has ended by a panic
-// or runtime.Goexit of the function, and no node was told.
+// A node that follows the failure of such a visit must not assume that the effect did not happen: a
+// refund behind a transfer that was made pays twice.
+//
+//   - With [DoubtAsks] the visit waits, and with [DoubtFails] it fails and the run with it, until
+//     somebody has said what happened. Nothing follows before that. If the visit fails for another
+//     reason before it comes to the effect again, neither its failure edge nor that of a node
+//     around it is taken.
+//   - With [DoubtTells] the failure edge is taken: by returning the error the node decides that the
+//     visit fails. The follower finds [FailedInDoubt] among its [Failures], also if the last
+//     attempt ended because the function panicked or called runtime.Goexit and no node was told.
 type Doubt uint8
 
 const (
-	// DoubtTells: Effect returns an [*InDoubtError], and the node decides. If it returns the
-	// error the visit fails for good, however many of Policy.Attempts are left, and its failure
-	// edge is taken, if there is one. If it handles the error, it has said what happened. If
-	// the function panics or calls runtime.Goexit, and with it the attempt ends, the next one is
-	// told; if there is none, the visit fails as if it had returned the error.
+	// DoubtTells: Effect returns an [*InDoubtError], and the node decides. If it returns the error
+	// the visit fails for good, however many of Policy.Attempts are left, and its failure edge, if
+	// there is one, is taken. If it handles the error, it has said what happened. If the function
+	// panics or calls runtime.Goexit, which ends the attempt, the next attempt is told; if there is
+	// none, the visit fails as if it had returned the error.
 	DoubtTells Doubt = iota
-	// DoubtAsks: the visit waits for a person, whatever the node returns, also if it panics, and
-	// what it wrote is dropped, as with [Ask]. Once somebody has said what happened it runs again
-	// from its first line, and Effect returns the output, or does what did not happen.
+	// DoubtAsks: the visit waits for a person, and what it wrote is dropped, as with [Ask],
+	// whatever the node returns and even if it panics. Once somebody has said what happened it runs
+	// again from its first line: Effect returns the output if it happened, and does it if it did
+	// not.
 	DoubtAsks
-	// DoubtFails: the visit fails for good, whatever the node returns, also if it panics, and
-	// nothing follows its failure: the run fails. A resume meets the doubt again, unless somebody
-	// has said what happened.
+	// DoubtFails: the visit fails for good, whatever the node returns and even if it panics.
+	// Nothing follows its failure, so the run fails. A resume meets the doubt again, unless
+	// somebody has said what happened.
 	DoubtFails
 )
 

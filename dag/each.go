@@ -19,19 +19,18 @@ type EachOutcome string
 // Empty: there were no items.
 const Empty EachOutcome = "empty"
 
-// Each adds a node that runs f for each item, side by side, Policy.Parallel of them at once. Items
-// count from 1 and are part of paths: review/17. Each has a draft of its own of the state as it
-// stood when the node began, attempts of its own, and an entry of its own once it is done. When all
-// have ended their writes are merged in the order of the items, as those of nodes of one superstep
-// are: that is a superstep of its own, which counts for a limit of supersteps, and has a
-// checkpoint.
+// Each adds a node that runs f for each item, side by side, at most Policy.Parallel of them at
+// once. Items count from 1 and are part of paths: review/17. Each item has attempts of its own, its
+// own draft of the state as it stood when the node began, and an entry of its own once it is done.
+// When all have ended their writes are merged in the order of the items, as those of the nodes of
+// one superstep are. That merge is a superstep of its own, which counts for a limit of supersteps
+// and has a checkpoint.
 //
-// items is called once when the node begins, with a copy of the state that it may not keep. The
-// items themselves are not stored: a run that is resumed has them computed again, from the same
-// state, and is refused if their digest, that of their JSON, is another: of what JSON doesn't say
-// of an item, as a field that is not exported, nobody knows whether it is the same. Invalid UTF-8
-// in an item fails the node. So what an item says has to follow from the state alone, and f must
-// not change what it points to.
+// The function items is called once when the node begins, with a copy of the state that it may not
+// keep. Items are not stored. A run that is resumed computes them again, from the same state, and
+// is refused if the digest of their JSON differs. So an item has to follow from the state alone,
+// and f must not change what an item points to. Parts of an item that JSON does not show, such as
+// unexported fields, are not compared. Invalid UTF-8 in an item fails the node.
 //
 // The plain handle is taken whether the node ended [Done] or [Empty].
 func Each[S, I any](b *Builder[S], name string, items func(*S) []I, f func(context.Context, *S, I) error, after ...Edge[S]) RouteNode[S, EachOutcome] {

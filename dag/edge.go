@@ -40,10 +40,9 @@ func (n Node[S]) With(p Policy) Node[S] {
 	return n
 }
 
-// Failed is taken when the node has failed for good: its last attempt failed. If
-// somebody follows it, the failure of the node is not the failure of the graph. A node that
-// failed may have acted on the world: of an effect in doubt see [Doubt], which can keep this
-// edge from being taken.
+// Failed is taken when the node has failed for good: its last attempt failed. If somebody follows
+// it, the failure of the node is not the failure of the graph. A node that failed may have acted on
+// the world; if one of its effects is in doubt, its [Doubt] can keep this edge from being taken.
 func (n Node[S]) Failed() Edge[S] {
 	return exit[S]{n.b, Expr{Op: OpNode, Node: n.i, Failed: true}}
 }

@@ -78,11 +78,11 @@ var (
 	ErrDenied error = denied{}
 )
 
-// An InDoubtError tells of an effect that was begun, and nobody knows whether it happened:
-// the process died in it, or its function panicked, called runtime.Goexit, was abandoned, or
-// returned an error that does not wrap [NotDone], also if that is only that Policy.Timeout has
-// passed. What follows is what the effect declares with [InDoubt]. Of [DoubtTells] the visit
-// fails with it for good, unless the node handles it: then the node says what happened.
+// An InDoubtError tells that an effect was begun and nobody knows whether it happened: the process
+// died in it, or its function panicked, called runtime.Goexit, was abandoned, or returned an error
+// that does not wrap [NotDone], including one that only says that Policy.Timeout has passed. What
+// follows is what the effect declares with [InDoubt]. With [DoubtTells] the visit fails for good if
+// the node returns the error; a node that handles it says what happened.
 type InDoubtError struct {
 	Key   string    // as given to Effect
 	Path  string    // of the visit
@@ -121,50 +121,50 @@ func (e *InDoubtError) Is(target error) bool { return target == ErrInDoubt }
 // Unwrap returns what the function returned or panicked with.
 func (e *InDoubtError) Unwrap() error { return e.Err }
 
-// Effect does fn at most once in a visit for each key, over all attempts, crashes and processes,
-// and returns what fn returned that time. That it begins is durable before fn runs, and its output
-// is durable before Effect returns. In a later attempt an effect that has ended returns the output
-// that was kept, and fn does not run: what fn would write to the node's state is lost then, so let
-// it return that, and write it behind Effect.
+// Effect calls fn at most once in a visit for each key, over all attempts, crashes and processes,
+// and returns what fn returned that time. The beginning of the effect is durable before fn runs,
+// and its output is durable before Effect returns.
 //
-// Of the context that fn gets, [Key] returns the idempotency key of the effect: the same in every
-// attempt and process, and no other effect of any run has it. It is made of the run's id: a run
-// that is deleted and made again under its id has the same keys, and the other side takes its
-// effects for those of the first. So has each copy of a run in another store. The other side should
-// be given it, and heed it: net/http sends a request that has a header Idempotency-Key once more by
-// itself if a connection is lost. [Ask], Effect, [Depends], [Note] and what else makes notes return
-// an error of that context: a later attempt may find the effect done, and would say nothing. With
-// the context of the node they can't be told from what the node does beside fn, so fn has to keep
-// to its own.
+// In a later attempt an effect that has ended returns the output that was kept, and fn does not
+// run. What fn would write to the node's state is lost then: let fn return it, and write it behind
+// Effect.
 //
-// If fn returns an error, also since Policy.Timeout or the run has ended its context, panics, calls
-// runtime.Goexit or is abandoned, or the process dies in it, nobody knows whether it happened: the
-// effect is in doubt ([*InDoubtError]), and is not done again until somebody has said what
-// happened. [InDoubt] declares what comes of the visit meanwhile: the node is told, a person is
-// asked, or the visit fails. In two cases there is no doubt:
+// Of the context that fn gets, [Key] returns the idempotency key of the effect, the same in every
+// attempt and process and different from that of any other effect of any run. Pass it on to the
+// other side, and see that it is heeded there: net/http repeats a request that has a header
+// Idempotency-Key by itself if a connection is lost. The key is made of the run's id. A run that is
+// deleted and made again under its id, and a copy of the run in another store, therefore have the
+// same keys, and the other side takes their effects for those of the first.
+//
+// Inside fn, [Ask], Effect, [Depends], [Note] and the other functions that make notes return an
+// error, because a later attempt that finds the effect done would not repeat them. They can tell by
+// the context that fn gets and by nothing else, so fn has to use that one and not the node's.
+//
+// The effect is in doubt if the process dies in fn, or if fn panics, calls runtime.Goexit, is
+// abandoned, or returns an error, including one that only says that Policy.Timeout or the run has
+// ended its context. Then nobody knows whether it happened ([*InDoubtError]), and it is not done
+// again until somebody has said so. [InDoubt] declares what becomes of the visit meanwhile: the
+// node is told, a person is asked, or the visit fails. In two cases there is no doubt:
 //
 //   - The error wraps [NotDone]: the next attempt does the effect again.
 //   - The effect is [Replayable]: it is done again under the same key.
 //
-// The same key with another input is [ErrInputChanged]; inputs are the same if their JSON is, in
-// which the fields of a struct have their order. If an effect has returned what is no value of Out
-// ([state.Type.Accepts]), as in another version of the program of which a member was renamed or is
-// gone, that is [ErrOutputChanged]. Members that are new are zero.
+// The same key with another input is [ErrInputChanged]. Inputs are the same if their JSON is, in
+// which the fields of a struct have their order. What was kept has to be a value of Out
+// ([state.Type.Accepts]); if it is not, because another version of the program renamed or removed a
+// member, that is [ErrOutputChanged]. Members that are new are zero.
 //
-// [Operation], [Touches], [Reversible], [Reads] and [Writes] declare what the effect is. They
-// are kept with it, for whoever has to approve it, or to say what came of it.
+// [Operation], [Touches], [Reversible], [Reads] and [Writes] declare what the effect is. They are
+// kept with it, for whoever has to approve it or to say what came of it.
 //
-// Effect is safe for concurrent use, under different keys. What it returns was decoded
-// from what was kept. Nothing begins once ctx is done, or when the visit has asked a
-// question that has no answer ([ErrAsked]).
-//
-// A call that can't be, without a key or with options that contradict each other, is an
+// Effect is safe for concurrent use, under different keys. What it returns was decoded from what
+// was kept. Nothing begins once ctx is done, or when the visit has asked a question that has no
+// answer ([ErrAsked]). A call without a key, or with options that contradict each other, is an
 // [*ArgumentError], and nothing is done.
 //
-// Outside a run Effect calls fn, and refuses an input or an output that a run would refuse,
-// whatever its size, so that a node can be tested alone. Nothing else tells a run from a test than
-// ctx: a node that gives Effect another context than its own, or one made from it, has an effect
-// that nothing protects.
+// Outside a run Effect calls fn, so that a node can be tested alone, and refuses an input or output
+// that a run would refuse, whatever its size. Only ctx tells a run from a test: a node that gives
+// Effect a context that is not its own, nor made from it, has an effect that nothing protects.
 func Effect[In, Out any](ctx context.Context, key string, in In, fn func(context.Context, In) (Out, error), options ...EffectOption) (Out, error) {
 	var out Out
 	if fn == nil {

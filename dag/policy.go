@@ -7,30 +7,31 @@ import "time"
 type Policy struct {
 	// Attempts is how many attempts a visit has before it fails. Zero means 1.
 	Attempts int
-	// Timeout is when the context of an attempt ends: an error that the function then returns is a
-	// failed attempt of kind [FailedTimeout]. A function that ignores its context is waited for,
-	// since what it does beside a second attempt would be done twice, and if it returns nil it is
-	// done. What bounds a call in any case is its own context, with dispatcher.Options.Grace. Zero
-	// means no limit.
+	// Timeout is how long an attempt may take: then its context ends, and an error that the
+	// function returns after that is a failed attempt of kind [FailedTimeout]. A function that
+	// ignores its context is waited for, since a second attempt beside it would do things twice; if
+	// it returns nil it is done. What bounds a call in any case is its own context, with
+	// dispatcher.Options.Grace. Zero means no limit.
 	Timeout time.Duration
 	// Backoff is the wait between attempts. Zero means none. Without Attempts there is one, and no
 	// wait.
 	Backoff Backoff
-	// Retry says which errors that the function returned are worth another attempt. It is not asked
-	// about a panic, a runtime.Goexit, an outcome that is not declared and a value that can't be
-	// stored: with a Retry these are final. Whatever it says, what another attempt would find again
-	// is final: an effect is in doubt, denied or refused, or what was kept of it is of another
-	// type, the visit is denied, or a question has expired or was skipped. Nil means every other
-	// failure is worth one. Without Attempts there is one attempt, whatever it says.
+	// Retry says which errors of the function are worth another attempt. Nil means every one that
+	// is not final. These are final, whatever Retry says, because another attempt would find the
+	// same: an effect in doubt, denied or refused, or whose kept output is of another type; a visit
+	// that is denied; a question that has expired or was skipped. With a Retry that is not nil, a
+	// panic, a runtime.Goexit, an outcome that is not declared and a value that can't be stored are
+	// final too: it is not asked about them. Without Attempts there is one attempt, whatever Retry
+	// says.
 	Retry func(error) bool
-	// Parallel is how many items of an [Each] or [EachGraph] may be at work at once. One
-	// between two attempts is at work, one that waits for a person is not. Zero means all
-	// of them. Other nodes have none.
+	// Parallel is how many items of an [Each] or [EachGraph] may be at work at once. An item
+	// between two attempts is at work; one that waits for a person is not. Zero means all of them.
+	// For other nodes it has to be zero.
 	Parallel int
-	// Errors says what comes of an [Each] or [EachGraph] one of whose items has failed. One that
-	// has begun keeps what it began with, whatever a later version of the program says: an Edit
-	// that names it in Void, or a Rewind to before it, has it begin anew. Zero means [Stop]. Other
-	// nodes have none.
+	// Errors says what becomes of an [Each] or [EachGraph] when an item has failed. Zero means
+	// [Stop]. A node that has begun keeps the value it began with, even under a later version of
+	// the program, until an Edit that names it in Void or a Rewind to before it has it begin anew.
+	// For other nodes it has to be zero.
 	Errors Errors
 	// Access is what the function does to the world outside the run, its effects apart: they
 	// declare their own. Zero declares nothing, and counts as [Writes].
@@ -41,10 +42,10 @@ type Policy struct {
 type Errors uint8
 
 const (
-	// Stop: no further item begins, those that have begun finish, and the Each fails. If that is
-	// followed, what the items before the first failed one wrote counts, and nothing of those
-	// behind it, whether they have finished or not: it does not depend on which was quicker. What
-	// these did outside is done, so whoever has to make up for it collects.
+	// Stop: no further item begins, those that have begun finish, and the Each fails. If somebody
+	// follows that failure, the writes of the items before the first failed one count, and nothing
+	// of the items behind it, finished or not, so that it does not depend on which was quicker.
+	// What those did outside has been done. If something has to make up for it, use Collect.
 	Stop Errors = iota
 	// Collect: all other items run, and the Each ends well. What follows it learns of the
 	// failures from [Failures].

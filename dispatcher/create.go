@@ -9,20 +9,23 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// Create makes a run durable, with its input, and runs nothing: so a service acknowledges what it
-// was asked for before it does it, and loses nothing if it dies in between. The run is Pending.
+// Create makes a run durable, with its input, and runs nothing. A service can so acknowledge what
+// it was asked for before doing it, and loses nothing if it dies in between. The run is Pending.
 // Run, Resume and Continue begin it, in any process that has the store; so do a supervisor's
 // Continue and its Recover. Create takes the options Settings, Labels and Correlation.
 //
-// If ctx is done nothing is made, and the error wraps its cause. If ctx ends meanwhile Create
-// returns within its grace period: with nil if the run was made, and never with a run that is
-// Cancelled. ErrExists if there is such a run: so who calls again, since he doesn't know whether
-// the first call has made it, learns that it has. checkpoint.ErrCommitUnknown and ErrStuck leave
-// open whether it was made; ErrBusy alone says that another call has the id and has made no run
-// yet. ErrNoStore without a store.
+// If ctx is done already nothing is made, and the error wraps its cause. If ctx ends meanwhile
+// Create returns within its grace period: nil if the run was made, and never a run that is
+// Cancelled.
 //
-// Hooks are called as of any call that opens a run, so of the first that goes on with it OnStart is
-// called once more. What goes wrong in OnEnd only the observer is told.
+//   - ErrExists: there is such a run. So a caller who doesn't know whether an earlier call made it
+//     finds out by calling again.
+//   - ErrBusy alone: another call has the id and has made no run yet.
+//   - [checkpoint.ErrCommitUnknown] and ErrStuck leave open whether the run was made.
+//   - ErrNoStore: the dispatcher has no store.
+//
+// [Hooks] are called as by any call that opens a run; OnStart is called once more by the first call
+// that goes on with it. What goes wrong in OnEnd only the observer is told.
 func (d *Dispatcher[S]) Create(ctx context.Context, run string, input func(*S), options ...RunOption) error {
 	return d.inside().create(ctx, run, erase(input), options)
 }

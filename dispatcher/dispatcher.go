@@ -81,16 +81,18 @@ func NewRunID() string { return uuid.Must(uuid.NewV7()).String() }
 
 // Run brings the run to its end, or as far as it can go:
 //
-//   - It starts the run if there is none, calling input on the empty state; nil leaves that empty.
-//   - It goes on with a run that is at rest or was left running. It ends no pause, which is for
-//     Resume, and answers nothing but what [Answering] gives it; questions whose time is over end.
+//   - It starts the run if there is none, calling input on the empty state; nil leaves the state
+//     empty.
+//   - It goes on with a run that is at rest or was left running. Questions whose time is over end.
+//     It does not end pauses, which is for [Dispatcher.Resume], and answers nothing except what
+//     [Answering] gives it.
 //   - It returns the result of a run that is completed.
 //
-// Under a ctx that is done already the run is opened or taken up all the same, and rests as
-// Cancelled, or TimedOut, where it stood. So does a run that had Failed: what failed is in its log,
-// and is run again by the next call. Where all that is open waits for people nothing changes,
-// unless the call brings answers or other [Settings], which count. The same holds for Start,
-// Resume, Continue and Turn; a Resume ends its pauses also then.
+// A ctx that is done already does not keep Run from opening the run or taking it up: the run then
+// rests where it stood, as Cancelled or TimedOut. So does a run that had Failed; what failed is in
+// its log, and the next call runs it again. If all that is open waits for people nothing changes,
+// except that answers and new Settings of the call count. The same holds for Start, Resume,
+// Continue and Turn; a Resume ends its pauses even then.
 //
 // ErrBusy if the run is live.
 func (d *Dispatcher[S]) Run(ctx context.Context, run string, input func(*S), options ...RunOption) (*Result[S], error) {
@@ -122,15 +124,16 @@ func (d *Dispatcher[S]) Continue(ctx context.Context, run string, options ...Run
 	return handed[struct{}](run, r, err), err
 }
 
-// Turn gives a completed run new input, and runs its graph again from its roots, over the state as
-// it is and in the same log. The input is called with that state; what it writes becomes part of
-// it, if the state's Check agrees; nil writes nothing. Visits, attempts, interrupts and keys are
-// those of the turn. A turn that rests is resumed as any run. So is a turn that was begun under a
+// Turn gives a completed run new input and runs its graph again from its roots, over the state as
+// it is and in the same log. The input is called with that state, and what it writes becomes part
+// of it, if the state's Check agrees; nil writes nothing. Visits, attempts, interrupts and keys
+// belong to the turn. A turn that rests is resumed like any run, also one that was begun under a
 // ctx that was done: it has taken the input.
 //
-// Input that was posted by Enqueue goes first. If one of its turns comes to rest otherwise the
-// error is that [*Rest] and ErrNotCompleted; if ctx is done before all of them have begun it is
-// ErrNotCompleted and the cause of ctx. Either way this input was not taken.
+// Input that was posted by [Dispatcher.Enqueue] goes first. If one of those turns comes to rest
+// without being completed the error is that [*Rest] and ErrNotCompleted. If ctx is done before all
+// of them have begun it is ErrNotCompleted and the cause of ctx. Either way the input of this call
+// was not taken.
 //
 // ErrNotCompleted if the run rests, ErrBusy if it is live, ErrNotFound if there is none, unless
 // [OrStart] has Turn begin it.
@@ -140,20 +143,21 @@ func (d *Dispatcher[S]) Turn(ctx context.Context, run string, input func(*S), op
 }
 
 // Enqueue leaves input for a turn of a run, whatever its status, and returns when that is durable.
-// [Message] gives it a name, under which it counts once. Turns are begun in the order of their
-// posting, each with one input: by a live run when it is completed, instead of ending; else by the
-// next Run, Continue, Resume or Turn. Input that comes when a call has looked for some the last
-// time, and is about to return, as in Hooks.OnEnd, waits for the next call.
+// [Message] gives the input a name, under which it counts once. Turns begin in the order of
+// posting, each with one input. A live run begins the next one when it is completed, instead of
+// ending; otherwise the next Run, Continue, Resume or Turn does. Input that comes when a call has
+// looked for the last time and is about to return, as in Hooks.OnEnd, waits for the next call.
 //
-// The input is called at once, with the empty state: what it writes is what is posted, so it can't
-// depend on what it reads. Append beside SetAt or Truncate of one list is refused, since their
-// places are not those of the list that the run has. Truncate(0) alone empties that list, also
-// behind an Append, which it takes back. The input can't be nil, and a panic or runtime.Goexit in
-// it is as in that of [Dispatcher.Edit].
+// The function input is called at once, with the empty state, and what it writes is posted. So it
+// can't depend on what it reads. Append together with SetAt or Truncate of one list is refused,
+// since their places are not those of the list that the run has. Truncate(0) alone empties that
+// list; called behind an Append it takes that back too. The input can't be nil, and a panic or
+// runtime.Goexit in it is as in that of [Dispatcher.Edit].
 //
-// Input that the state's Check or a limit refuses, when its turn is to begin, is passed over: an
-// entry says so, and Result.Warnings. If the store fails to tell what waits for a run that is just
-// completed the call returns that error beside its result, and the next call takes the input.
+// Input that the state's Check or a limit refuses when its turn is to begin is passed over; an
+// entry in the log says so, and Result.Warnings. If the store can't tell what waits for a run that
+// has just been completed, the call returns that error beside its result, and the next call takes
+// the input.
 func (d *Dispatcher[S]) Enqueue(ctx context.Context, run string, input func(*S), options ...RunOption) error {
 	return d.inside().enqueue(ctx, run, erase(input), options)
 }
@@ -177,33 +181,34 @@ func (d *Dispatcher[S]) Note(ctx context.Context, run, name string, value any, o
 	return d.inside().noteRun(ctx, run, name, value, options)
 }
 
-// Cancel stops a run, from any code that has the store, and returns when that is durable. By how
-// the run stands:
+// Cancel stops a run, from any code that has the store, and returns when that is durable. What
+// happens depends on how the run stands:
 //
-//   - At rest it becomes Cancelled at once.
-//   - A live run is told by a durable message, which Cancel does not wait for: a node may cancel
-//     its own run, and its ctx ends. What the run is just about to begin then may begin, and
-//     nothing behind it. If nothing of it is left when it hears of that it is completed: State
-//     tells. If the store is no checkpoint.Watcher the run hears of it when it comes to rest.
-//   - A run that is just coming to rest otherwise becomes Cancelled when whoever has it lets go of
-//     it: its call, which returns how it rested, OnEnd, a node that was abandoned, an Edit.
-//   - A cancelled run stays as it is; the log notes the further cancel if a call still has its
-//     lease.
+//   - A run at rest becomes Cancelled at once.
+//   - A live run is told by a durable message, and Cancel does not wait for it, so that a node may
+//     cancel its own run: the node's ctx ends. What the run is just about to begin may still begin,
+//     and nothing behind it. If nothing is left to do when the run hears of it, it is completed;
+//     State tells. With a store that is no [checkpoint.Watcher] the run hears of it when it comes
+//     to rest.
+//   - A run that is just coming to rest in another way becomes Cancelled when whoever has it lets
+//     go of it: its call, which returns how it rested, OnEnd, an abandoned node, or an Edit.
+//   - A cancelled run stays as it is. If a call still has its lease the log notes the further
+//     cancel.
 //
-// Run, Resume and Continue go on with a run that was cancelled, whoever calls them: who must not
-// looks at State first. The graph of the run may be another than the dispatcher's. The text of
-// cause is kept; nil means no cause. [Author] says who does it: the log, events, HistoryOf and the
-// [*Rest] of whoever runs the run tell.
+// Run, Resume and Continue go on with a cancelled run, whoever calls them; a caller that must not
+// looks at State first. The run may be of another graph than the dispatcher's. The text of cause is
+// kept; nil means no cause. [Author] says who cancels: the log, events, HistoryOf and the [*Rest]
+// of the call that was at work tell it.
 //
-// ErrCompleted if the run is completed. An error that is no refusal may leave the message, which
-// then counts. As State, Cancel calls the store on the caller's goroutine.
+// ErrCompleted if the run is completed. An error that is no refusal may leave the message behind,
+// which then counts. As State, Cancel calls the store on the caller's goroutine.
 func (d *Dispatcher[S]) Cancel(ctx context.Context, run string, cause error, options ...RunOption) error {
 	return d.inside().cancelRun(ctx, run, cause, options)
 }
 
-// Answer ends the interrupt of this id. If the id is "" that is the only one that waits for a
-// person: a question, an approval, or an effect in doubt; not a pause, which Resume ends. The kind
-// of the interrupt says what value is:
+// Answer ends the interrupt with this id. The id "" stands for the only interrupt that waits for a
+// person: a question, an approval, or an effect in doubt, but not a pause, which Resume ends. The
+// kind of the interrupt says what value has to be:
 //
 //   - [KindAsked]: the answer, anything that JSON can say and that fits the type the node asked
 //     for;
@@ -211,25 +216,26 @@ func (d *Dispatcher[S]) Cancel(ctx context.Context, run string, cause error, opt
 //   - any other: [Approve] or [Reject]. A Reject of a visit that has not begun ends whatever else
 //     waits before it.
 //
-// [Author] says who gives the answer, [Because] why. The run goes on with the next Run or Resume,
-// or at once if it is live and has not come to rest yet: Answer does not wait for that, and is
-// never ErrBusy. As State, it calls the store on the caller's goroutine.
+// [Author] says who gives the answer, [Because] why. A live run that has not come to rest yet goes
+// on at once; any other with the next Run or Resume. Answer does not wait for that, and is never
+// ErrBusy. As State, it calls the store on the caller's goroutine.
 //
-// Answer returns when the answer is durable: in the log, or, where somebody is at work on the run
-// or something else waits for it, as a message, which whoever drives the run drains into the log
-// soon. Of several answers to one interrupt exactly one counts; calls that give the same at once
-// are one. Once it is in the log every further one is refused, the same one too, unless it has the
-// same [Message]. An answer that was accepted comes to nothing in two cases, and the log notes
-// that: the run was rewound while it was given; or it ends a pause, and a Resume that had looked at
-// what was posted, and had not yet begun, as in OnStart, ends that.
+// Answer returns when the answer is durable. It is in the log, or, if somebody is at work on the
+// run or something else waits for it, in a message that whoever drives the run soon drains into the
+// log. Of several answers to one interrupt exactly one counts, and calls that give the same answer
+// at the same time are one. Once an answer is in the log every further one is refused, even the
+// same one, unless it has the same [Message].
 //
-// An [*AnswerError] says why an answer was refused, and of an interrupt that was answered by whom
-// and when; then nothing has changed. Any other error may leave the answer, in the log or as a
-// message. As long as the message waits, giving the same value to the same id again, as the same
-// author for the same reason, is the same answer and not a second one. ErrCommitUnknown, besides
-// what a store means by it, if somebody else took what was posted, went on and trimmed the log of
-// that before Answer looked, as Options.Retention does behind a call: this answer counts or another
-// one does.
+// An accepted answer comes to nothing in two cases, which the log notes: the run was rewound while
+// the answer was given; or the answer ends a pause that a Resume ends at the same time, having
+// looked at what was posted and not yet begun, as in OnStart.
+//
+// An [*AnswerError] says why an answer was refused, and if the interrupt was answered before, by
+// whom and when. Nothing has changed then. Any other error may leave the answer behind, in the log
+// or as a message. While the message waits, giving the same value to the same id as the same author
+// for the same reason is the same answer and not a second one. ErrCommitUnknown can also mean that
+// somebody else took what was posted, went on, and trimmed that part of the log before Answer
+// looked, as Options.Retention does behind a call: either this answer counts or another one does.
 func (d *Dispatcher[S]) Answer(ctx context.Context, run, interrupt string, value any, options ...RunOption) error {
 	return d.inside().give(ctx, run, checkpoint.AnswerGiven, map[string]any{interrupt: value}, options)
 }
@@ -244,25 +250,25 @@ func (d *Dispatcher[S]) Open(ctx context.Context, run string) (*Opened, error) {
 
 // Resolve says what came of an effect that is in doubt: it began, and its process died or its
 // function returned an error, so that nobody knows whether it happened. Look at the other side for
-// its idempotency key ([OpenEffect].ID, dag.InDoubtError.ID), then say [Happened], with what the
+// its idempotency key ([OpenEffect].ID, dag.InDoubtError.ID). Then say [Happened], with what the
 // function would have returned, or [NotHappened]. The visit is found by its path, the effect by its
-// key. If the visit waits to be told (dag.DoubtAsks) this answers it. [Author] says who does it.
+// key. If the visit waits to be told (dag.DoubtAsks) this answers it. [Author] says who resolves.
 //
-// Resolve runs nothing, and returns when what was said is durable: the next Run or Resume goes on
-// with the visit, or a live run at once. Each doubt is resolved at most once.
+// Resolve runs nothing and returns when what was said is durable. A live run goes on with the visit
+// at once; any other with the next Run or Resume. Each doubt is resolved at most once.
 //
 // A [*ResolutionError] says why it was refused, and nothing has changed:
 //
-//   - ErrNotInDoubt: the effect is not in doubt, or that of a visit that is at work; or somebody,
-//     perhaps this call before, has said what happened.
-//   - ErrAnswerType: the output is of another type than the function's, with which the effect began
-//     or, if the visit waits to be told, with which it came to wait. OpenEffect.Want, or that of
-//     the [Interrupt], tells. What a later program wants is known when its node runs: it may be
-//     dag.ErrOutputChanged then.
+//   - ErrNotInDoubt: the effect is not in doubt, its visit is at work, or somebody has said what
+//     happened already, perhaps an earlier attempt of this call.
+//   - ErrAnswerType: the output is not of the type of the function's output, which is the one with
+//     which the effect began or, if the visit waits to be told, with which it came to wait.
+//     OpenEffect.Want, or the Want of the [Interrupt], tells it. What a later program wants is
+//     known only when its node runs, which may meet dag.ErrOutputChanged.
 //
-// Any other error, as of a store that failed behind the message, may leave what was said in the
-// log, or as a message, which will count. Say it again to be sure: as long as it waits, the same of
-// the same author changes nothing.
+// Any other error, such as that of a store that failed behind the message, may leave behind what
+// was said, in the log or as a message that will count. Say it again to be sure: while the message
+// waits, the same from the same author changes nothing.
 func (d *Dispatcher[S]) Resolve(ctx context.Context, run, visit, key string, r Resolution, options ...RunOption) error {
 	return d.inside().resolve(ctx, run, visit, key, r, options)
 }
@@ -275,12 +281,18 @@ func (d *Dispatcher[S]) State(ctx context.Context, run string) (*Result[S], erro
 	return typed[S](run, r), err
 }
 
-// At reads a run as it stood at a checkpoint: "run@seq" or "path@superstep" as [Checkpoint] prints
-// them, a superstep number of the top frame (of a fork also that of the one behind which it
-// begins), "0" for the state as the run was opened, or "tag:NAME"; "" is the last checkpoint, read
-// as one of the run's own frame. Of a frame inside a later turn the path begins with the turn:
-// "2/compose-loop/1@3". checkpoint.ErrCursor if it names no checkpoint of the run, or, of a run
-// that is called like a frame, two. As State, it calls the store on the caller's goroutine.
+// At reads a run as it stood at a checkpoint. The address is one of:
+//
+//   - "run@seq" or "path@superstep", as [Checkpoint] prints them. For a frame inside a later turn
+//     the path begins with the turn: "2/compose-loop/1@3".
+//   - the number of a superstep of the run's own frame; in a fork that may also be the superstep
+//     behind which it begins;
+//   - "0": the state as the run was opened;
+//   - "tag:NAME": see [Dispatcher.Tag];
+//   - "": the last checkpoint, read as one of the run's own frame.
+//
+// checkpoint.ErrCursor if the address names no checkpoint of the run, or two, which can be if the
+// run has the name of a frame. As State, At calls the store on the caller's goroutine.
 func (d *Dispatcher[S]) At(ctx context.Context, run, address string) (*Result[S], error) {
 	r, err := d.inside().at(ctx, run, address)
 	return typed[S](run, r), err

@@ -30,21 +30,20 @@ type EditOptions struct {
 }
 
 // Edit changes the state of a run that nobody is at work on: what edit writes is what the next
-// visit sees. It is an entry in the log, durable when Edit returns nil, with what was written,
-// by whom ([Author]) and why. An edit that writes nothing and voids nothing is no entry.
+// visit sees. The change is an entry in the log, durable when Edit returns nil, with what was
+// written, by whom ([Author]) and why. An edit that writes nothing and voids nothing is no entry.
 //
-// It changes the state that the open superstep began with, and that of the Loops and Eaches
-// that are at work inside it. What has finished there stays finished and is not run again. If a
-// visit that has finished, or a Loop so far, wrote exclusively to what the edit writes to, it
-// would hide the edit: that is a [*state.ConflictError] that names it, unless Void names it too.
-// Where the items of an Each under way are others after the edit the error is an
-// [*ItemsChangedError], unless Void names the Each.
+// Edit changes the state with which the open superstep began, and that of the Loops and Eaches at
+// work inside it. What has finished there stays finished and is not run again. If a visit that has
+// finished, or a Loop so far, wrote exclusively to a cell that the edit writes to, it would hide
+// the edit: that is a [*state.ConflictError] naming it, unless Void names it too. If an Each under
+// way has other items after the edit, that is an [*ItemsChangedError], unless Void names the Each.
 //
-// The state's Check and the limits hold; a panic in edit is a [*FaultError], and a runtime.Goexit
+// The state's Check and the limits hold. A panic in edit is a [*FaultError]. A runtime.Goexit in it
 // ends the caller's goroutine, as it would anywhere, and changes nothing. ErrBusy if the run is
-// live: cancel it first. ErrCompleted if it is completed: Turn gives it new input. Of an error
-// nothing has changed, unless it is ErrCommitUnknown. For a frame whose state is of another type
-// there is [EditOf].
+// live: cancel it first. ErrCompleted if it is completed: [Dispatcher.Turn] gives it new input.
+// After an error nothing has changed, unless it is ErrCommitUnknown. For a frame whose state is of
+// another type there is [EditOf].
 func (d *Dispatcher[S]) Edit(ctx context.Context, run string, edit func(*S), o EditOptions, options ...RunOption) error {
 	return d.inside().edit(ctx, run, erase(edit), reflect.TypeFor[*S](), o, options)
 }

@@ -33,33 +33,36 @@ type ForkOptions[S any] struct {
 	Reason string
 }
 
-// Fork makes new runs that begin at a checkpoint of this one, and returns their ids: all of them
-// or none, durably. The address is one as At takes it; "" is the last checkpoint, which any run
-// has, also one that is live. The run that is forked does not change, and knows nothing of its
-// forks; from here on they share nothing, so that each is run, forked, and deleted by itself.
+// Fork makes new runs that begin at a checkpoint of this one, and returns their ids: all of them or
+// none, durably. The address is one as [Dispatcher.At] takes it; "" is the last checkpoint, which
+// every run has, live or not. The run that is forked does not change and knows nothing of its
+// forks. From then on they share nothing: each is run, forked and deleted by itself.
 //
-// A fork is Pending and goes on, when it is run, from where the run stood then: what had finished
-// is not run again, also in a superstep that was open. What was under way begins anew: nothing
-// that waits or failed is inherited, no attempts, approvals, answers or posts. Labels (see
-// [ForkOptions]), correlation, settings and the turn are. Its keys are its own.
+// A fork is Pending. When it is run it goes on from where the run stood at the checkpoint: what had
+// finished is not run again, also in a superstep that was open, and what was under way begins anew.
+// A fork inherits labels (see [ForkOptions]), correlation, settings and the turn. It inherits
+// nothing that waits or failed, and no attempts, approvals, answers or posts. It has idempotency
+// keys of its own.
 //
-// By [ForkOptions].Effects a fork tries something out. An effect ([dag.Effect]) that the run did
-// behind the checkpoint, in the same visit, under the same key and with the same input, returns in
-// the fork what it returned there, and its function does not run, whatever migrations have called
-// its node there; any other is refused (dag.ErrEffectRefused), or done. That is so as well of one
-// that is in doubt in the run, or just at work there: before a fork that does what is new, say with
-// Resolve what came of it. So a fork without an edit comes to what the run has come to without
-// doing anything outside, and one with an edit does, or meets, what the edit makes different and
-// nothing else.
+// ForkOptions.Effects says what an effect (dag.Effect) does in a fork. If the run did the effect
+// behind the checkpoint, in the same visit, under the same key and with the same input, the fork
+// gets what it returned there, and its function does not run; that holds whatever migrations have
+// called its node since. Any other effect is refused (dag.ErrEffectRefused) or done. So a fork
+// without an edit comes to what the run came to, without doing anything outside, and a fork with an
+// edit does, or is refused, only what the edit makes different.
 //
-// Behind a checkpoint that a [Dispatcher.Trim] has kept for its name, what effects returned may be
-// gone. Nobody can tell then whether the run did one of which it has no result, in a turn of which
-// something is gone: such a one is refused with [ReuseOrLive] too, and with [Live] it is done.
+// Two kinds of effects need care:
 //
-// Of the options [Author] says who does it. ErrExists if there is a run of one of the ids;
-// checkpoint.ErrCursor if the address names no checkpoint of the run; a [*GraphChangedError] if the
-// dispatcher's graph could not go on with the fork; what [Dispatcher.Edit] returns if the edit
-// can't be; checkpoint.ErrTooLarge if the store can't write so many in one transaction, and
+//   - An effect that is in doubt in the run, or at work there just now, counts as not done. Before
+//     you make a fork that does what is new, say with [Dispatcher.Resolve] what came of it.
+//   - Behind a checkpoint that a [Dispatcher.Trim] kept for its tag, results of effects may be
+//     gone. If an effect has no result, in a turn of which something was trimmed, nobody knows
+//     whether the run did it: it is refused with ReuseOrLive too, and done with Live.
+//
+// [Author] says who forks. ErrExists if there is a run of one of the ids; checkpoint.ErrCursor if
+// the address names no checkpoint of the run; a [*GraphChangedError] if the dispatcher's graph
+// could not go on with the fork; what [Dispatcher.Edit] returns if the edit can't be made;
+// checkpoint.ErrTooLarge if the store can't write so many in one transaction;
 // checkpoint.ErrUnsupported if it can't fork. An error means that there is no fork, unless it is
 // ErrCommitUnknown.
 func (d *Dispatcher[S]) Fork(ctx context.Context, run, address string, o ForkOptions[S], options ...RunOption) ([]string, error) {

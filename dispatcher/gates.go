@@ -8,24 +8,25 @@ import (
 	"github.com/pawlgo/pawl/dag"
 )
 
-// Gates say what a person has to approve before it is done: visits that run a function, and
-// effects ([dag.Effect]). What any of the fields says needs an approval does. The zero Gates
-// ask nobody.
+// Gates say what a person has to approve before it is done: visits that run a function, and effects
+// (dag.Effect). An approval is needed if any of the fields says so. The zero Gates ask nobody.
 //
-// What needs an approval is interrupted before it begins, with the [Action] as the question,
-// by "gate", and is answered with [Approve] or [Reject], by an [Author] who may say why
-// ([Because]); a Resume alone does not answer it. The
-// approval of a visit lets that visit run, through all its attempts and crashes, until it is
-// done or has failed for good. The approval of an effect lets it begin once, with this input,
-// operation and access; one that did not happen ([dag.NotDone]) needs another. The approval of a
-// visit is none of its effects. A [Migration] that gives the node another name leaves all of them.
+// What needs an approval is interrupted before it begins, with the [Action] as the question, by
+// "gate". [Approve] or [Reject] answers it, by an [Author] who may say why ([Because]); a Resume
+// alone does not.
 //
-// A rejected visit fails; [dag.Effect] returns [dag.ErrDenied] for a rejected effect with this
-// input, whatever operation and access it is declared with since. A Resume of the Failed run has
-// the person asked again.
+//   - The approval of a visit lets that visit run, through all its attempts and crashes, until it
+//     is done or has failed for good. It approves none of the visit's effects.
+//   - The approval of an effect lets it begin once, with this input, operation and access. An
+//     effect that did not happen (dag.NotDone) needs another one.
+//   - A Migration that gives the node another name leaves its approvals behind.
 //
-// Gates are no part of the graph: a run may be resumed under others. An interceptor may ask or
-// deny beside them, and the most restrictive of all counts.
+// A rejected visit fails. For a rejected effect with this input dag.Effect returns dag.ErrDenied,
+// whatever operation and access it is declared with since. A Resume of the Failed run has the
+// person asked again.
+//
+// Gates are no part of the graph: a run may be resumed under others. An interceptor may ask or deny
+// beside them, and the most restrictive of all counts.
 type Gates struct {
 	// Preset is what needs an approval by what it was declared to do. Zero means nothing.
 	Preset Preset
@@ -40,11 +41,11 @@ type Gates struct {
 	//     refuse one that no effect has: a mistyped key gates nothing. What must not happen unseen
 	//     is named with # and a star, or said by Preset.
 	Names []string
-	// If is asked about what Preset and Names let through: of a visit in each call that begins it,
-	// as an interceptor is, of an effect in the node's goroutine each time that it would begin. It
-	// sees the whole [Action], with the input of an effect. An error means that it needs an
-	// approval. A panic fails the visit, by an error that says whose it is, and nothing has begun.
-	// Nil means no.
+	// If is asked about what Preset and Names let through. It sees the whole [Action], with the
+	// input of an effect. About a visit it is asked in each call that begins it, as an interceptor
+	// is; about an effect in the node's goroutine, each time that the effect would begin. True or
+	// an error means that an approval is needed. A panic fails the visit, by an error that says
+	// whose panic it was, and nothing has begun. Nil means that nothing more needs an approval.
 	If func(Action) (bool, error)
 }
 

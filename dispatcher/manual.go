@@ -7,12 +7,12 @@ import (
 	"github.com/pawlgo/pawl/dag"
 )
 
-// Manual has a call go on with a run only if no effect of it is in doubt that a visit may meet:
-// else it is refused with a [*DoubtError] that lists them, and nothing has changed. A visit that is
-// done with what it left in doubt has decided, and does not count, unless it was voided. Somebody
-// then looks at the other side and says with Resolve what happened. Without it a call goes on, and
-// what the effects declare with dag.InDoubt comes of their visits. It is for Run, Resume and
-// Continue.
+// Manual has Run, Resume or Continue go on with a run only if none of its effects that a visit may
+// meet is in doubt. Otherwise the call is refused with a [*DoubtError] that lists them, and nothing
+// has changed; somebody then looks at the other side and says with Resolve what happened. A visit
+// that is done, though an effect of it is in doubt, has decided and does not count, unless it was
+// voided. Without Manual a call goes on, and the visits get what their effects declare with
+// dag.InDoubt.
 func Manual() RunOption {
 	return RunOption{"Manual", func(w *wishes) error {
 		switch w.how {

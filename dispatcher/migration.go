@@ -50,22 +50,28 @@ type Migration struct {
 	//     visit of a later node that gets the name of a renamed or forgotten one.
 	//   - A visit is not renamed or forgotten while an effect of it was begun and has not ended.
 	Nodes map[string]string
-	// State changes the state of a frame that is open: that of the run (path "") and those of the
-	// graphs that its visits hold. It gets and returns an object of the cells that are not zero, by
-	// their names. Nil means that states are the same, and a cell of another type that holds
-	// something is refused.
+	// State changes the state of a frame that is open: the run's own (path "") and those of the
+	// graphs that its visits hold. It gets an object of the cells that are not zero, by their
+	// names, and returns another. Nil means that states are the same; a cell that holds something
+	// and is of another type now is refused.
 	//
-	// Where the type of a cell has changed so that what it holds fits the new one, as of a struct
-	// with one field more, State may return what it gets; but it has to return the elements of a
-	// [state.Set] as the new program writes them, or the Set does not find them. What the
-	// iterations of a Loop have written, with which its visit ends, State does not change: a cell
-	// that they wrote to ends as they left it. Nor does it change what visits have written that is
-	// not merged yet, as those of items of an Each under way: where such a cell has another type
-	// now the run is refused until that is merged, unless Nodes has the Loop or Each forgotten, and
-	// one of another name begins anew. An Each under way whose items are other JSON now, as those
-	// of a struct with one field more that has no omitempty, is an [*ItemsChangedError], and an
-	// Edit that names it in Void has it begin anew. A state that is larger than Limits.StateBytes
-	// is a [*LimitError] of the call, and changes nothing.
+	// If the type of a cell has changed so that what it holds fits the new one, such as a struct
+	// with one field more, State may return what it gets. The elements of a [state.Set] it has to
+	// return as the new program writes them, or the Set does not find them.
+	//
+	// State does not change what has not been merged yet:
+	//
+	//   - What the iterations of a Loop have written, with which its visit ends: a cell that they
+	//     wrote to ends as they left it.
+	//   - What visits have written, such as the items of an Each under way. If such a cell has
+	//     another type now the run is refused until that is merged, unless Nodes has the Loop or
+	//     Each forgotten, and one of another name begins anew.
+	//   - The items of an Each under way. If their JSON is different now, as that of a struct with
+	//     one field more that has no omitempty, that is an [*ItemsChangedError]; an Edit that names
+	//     the Each in Void has it begin anew.
+	//
+	// A state that is larger than Limits.StateBytes is a [*LimitError] of the call, and changes
+	// nothing.
 	State func(path string, state json.RawMessage) (json.RawMessage, error)
 }
 

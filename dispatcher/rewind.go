@@ -18,29 +18,30 @@ type RewindOptions struct {
 
 // Rewind lets a run go on from an earlier checkpoint of its own, under its name and in its log, and
 // returns when that is durable. What became of the run since is abandoned and stays readable, by
-// "run@seq". The address is one as At takes it; "" is the last checkpoint. The run may have any
-// status, also Completed, and then is Pending: the next Run, Resume or Continue goes on with it,
-// and so does a Recover of a supervisor. What was under way at the checkpoint begins anew, as in a
-// [Dispatcher.Fork]; numbers of entries go on. [Author] says who does it.
+// "run@seq". The address is one as [Dispatcher.At] takes it; "" is the last checkpoint. The run may
+// have any status, even Completed, and is Pending afterwards: the next Run, Resume or Continue goes
+// on with it, and so does a Recover of a supervisor. What was under way at the checkpoint begins
+// anew, as in a [Dispatcher.Fork]. Numbers of entries go on. [Author] says who rewinds.
 //
-// What is done again is done again: visits have other idempotency keys than those that were
-// abandoned, so the other side of an effect does not take them for the same. But an effect that had
-// begun before the checkpoint, in a visit that had not finished there, keeps its key, and:
+// Visits behind the checkpoint have other idempotency keys than those that were abandoned, so their
+// effects are done again: the other side does not take them for the same. An effect that had begun
+// before the checkpoint, in a visit that had not finished there, keeps its key, and with it:
 //
-//   - what it returned, also if it ended behind the checkpoint;
+//   - what it returned, even if it ended behind the checkpoint;
 //   - its doubt, unless it is replayable: then it is done again.
-//   - If what came of it was trimmed, behind a checkpoint that a tag has kept, it is in doubt. One
-//     that had not happened at the checkpoint is so under the key with which it began behind that,
-//     as long as the run had not gone back meanwhile.
 //
-// What was drained stays drained, and an id of a [Message] that was used stays used: an input,
-// answer or note that came behind the checkpoint is given again under another id; under its own
+// If its result was trimmed, behind a checkpoint that a tag has kept, it is in doubt. If it had not
+// happened at the checkpoint, it is in doubt under the key with which it began behind it, as long
+// as the run had not gone back meanwhile.
+//
+// What was drained stays drained, and the id of a [Message] that was used stays used. To give an
+// input, answer or note again that came behind the checkpoint, use another id; under the old one
 // nothing happens, and the call returns nil.
 //
 // ErrBusy if the run is live. dag.ErrInDoubt while an effect that began behind the checkpoint has
-// not ended: nobody would ask any more what came of it. checkpoint.ErrCursor if the address names
-// no checkpoint of the run; a [*GraphChangedError] if the dispatcher's graph could not go on from
-// there.
+// not ended: after the rewind nobody would ask what came of it. checkpoint.ErrCursor if the address
+// names no checkpoint of the run; a [*GraphChangedError] if the dispatcher's graph could not go on
+// from there.
 func (d *Dispatcher[S]) Rewind(ctx context.Context, run, address string, o RewindOptions, options ...RunOption) error {
 	return d.inside().rewind(ctx, run, address, o, options)
 }

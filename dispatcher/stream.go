@@ -83,22 +83,22 @@ func (c *core) stream(ctx context.Context, id string, how mode, input func(any),
 	return rep, err, false
 }
 
-// Stream is [Dispatcher.Run] and tells what becomes true meanwhile: the events of the run's
-// log behind listen.Since, in order and each once, and live notices between them. The last
-// item holds the result, and the error that Run would have returned; no other item has one,
-// but if the events themselves can't be read, that is joined to it.
+// Stream is [Dispatcher.Run] and tells what becomes true meanwhile: the events of the run's log
+// behind listen.Since, in order and each once, and live notices between them. The last item holds
+// the result, and the error that Run would have returned, joined with the reason if the events
+// themselves can't be read. No other item has an error.
 //
-// Of a run that was trimmed, as by Options.Retention, a Since of zero tells what is kept, which
-// a LogTrimmed event is among. Any other Since that the log can't begin behind refuses the call,
-// which has changed nothing then: a [*checkpoint.TrimmedError], or checkpoint.ErrCursor.
+// The run goes on by itself. A slow body of the loop never holds it up and misses live notices
+// only, of which a [Lagged] event tells. Leaving the loop before the last item cancels the run and
+// waits until it rests. Without a store the items are those of a Start, all events are live
+// notices, and a slow body may miss any of them.
 //
-// The run goes on by itself: a slow body of the loop never holds it up, and misses live
-// notices only, of which a Lagged event tells. To leave the loop before the last item
-// cancels the run and waits until it rests. Without a store the items are those of a Start,
-// all events are live notices, and a slow body may miss any of them.
+// If the run was trimmed, as by Options.Retention, a Since of zero tells what is kept, with a
+// [LogTrimmed] event among it. Any other Since behind which the log can't begin refuses the call
+// with a [*checkpoint.TrimmedError] or checkpoint.ErrCursor, and nothing has changed.
 //
-// Reading events calls the store in the loop's own goroutine, and ends with ctx if the
-// store heeds it.
+// Reading events calls the store in the loop's own goroutine, and ends with ctx if the store heeds
+// it.
 func (d *Dispatcher[S]) Stream(ctx context.Context, run string, input func(*S), listen Listen, options ...RunOption) iter.Seq2[Item[S], error] {
 	return d.items(ctx, run, modeRun, input, listen, options)
 }

@@ -14,20 +14,20 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// Tag gives a checkpoint of a run a name, by which [Dispatcher.At] and all else that takes an
-// address finds it: "tag:NAME". It returns when the name is durable and found. The address is one
-// as At takes it; "" is the last checkpoint. The run may be in any status, and live, and its graph
-// another than the dispatcher's. [Author] says who gives the name.
+// Tag gives a checkpoint of a run a name, by which [Dispatcher.At] and whatever else takes an
+// address finds it: "tag:NAME". It returns when the name is durable and can be found. The address
+// is one as At takes it; "" is the last checkpoint. The run may be in any status, and live, and of
+// another graph than the dispatcher's. [Author] says who gives the name.
 //
-// A name stays where it was given, so that nothing is lost to a name that is used again: giving it
-// to another checkpoint is a [*TagError], to the same one changes nothing. It has 1 to 128 bytes of
-// UTF-8 without control characters and without an @.
+// A name has 1 to 128 bytes of UTF-8 without control characters and without an @. It stays where it
+// was given, so that nothing is lost by using it again: giving it to another checkpoint is a
+// [*TagError], giving it to the same one changes nothing.
 //
-// A Trim that is under way is waited for. If that takes longer than Options.Grace the error is
-// checkpoint.ErrBusy, or [ErrStillRunning] of a Trim by Options.Retention that a call of this
+// Tag waits for a Trim that is under way. If that takes longer than Options.Grace the error is
+// checkpoint.ErrBusy, or ErrStillRunning if it is a Trim by Options.Retention that a call of this
 // dispatcher has abandoned; Tag may be called again. If the Trim has dropped the checkpoint the
-// error is checkpoint.ErrCursor. The name may stand in the log then, and is spent: it leads
-// nowhere, and can't be given to another checkpoint.
+// error is checkpoint.ErrCursor. The log may have the name then, and it is spent: it leads nowhere
+// and can't be given to another checkpoint.
 func (d *Dispatcher[S]) Tag(ctx context.Context, run, address, name string, options ...RunOption) error {
 	return d.inside().tag(ctx, run, address, name, options)
 }

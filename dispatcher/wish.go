@@ -43,9 +43,10 @@ func From(c checkpoint.Cursor) RunOption {
 }
 
 // Expire lets Resume and Continue end these questions as if their time were over, whatever the
-// clock says: with their default, or with dag.ErrExpired. It is for who keeps time himself, since
-// the clock was set back or for a reason of his own. [ErrNotAwaited] if one of them does not wait,
-// or never expires; then nothing has changed. A question that has its answer keeps it.
+// clock says: with their default, or with dag.ErrExpired. It is for a program that keeps time
+// itself, because the clock was set back or for reasons of its own. A question that has its answer
+// keeps it. If one of the questions does not wait, or never expires, the error is ErrNotAwaited and
+// nothing has changed.
 func Expire(interrupts ...string) RunOption {
 	interrupts = slices.Clone(interrupts) // the option may be used later
 	return RunOption{"Expire", func(w *wishes) error {
@@ -126,20 +127,20 @@ func Correlation(id string) RunOption {
 	}}
 }
 
-// Message gives what a call sends a name, of 1 to 200 bytes of UTF-8 without control characters: of
-// several with one name the run gets one, over all processes and however late. So who can't know
-// whether the call has succeeded repeats it. It is for:
+// Message gives what a call sends a name, so that a caller who doesn't know whether the call
+// succeeded can repeat it. Of several calls with one name the run gets one, over all processes and
+// however late. The name has 1 to 200 bytes of UTF-8 without control characters. Message is for:
 //
-//   - Enqueue. While an input waits, one of its name with other content is an [*OptionError]. Once
-//     it was drained its name stays used, also behind a [Dispatcher.Rewind] to before it: what
-//     comes under it is not looked at, and the call returns nil.
+//   - Enqueue. While an input waits, another content under its name is an [*OptionError]. Once it
+//     was drained the name stays used, also behind a [Dispatcher.Rewind] to before it: the content
+//     is no longer looked at, and the call returns nil.
 //   - Note, whose notes are told apart by it in the same way.
-//   - Answer, Answers and Skip. One that is repeated changes nothing and returns nil, whatever the
-//     run waits for by then. Beside [Answering] the call then goes on without it.
+//   - Answer, Answers and Skip. A repeated one changes nothing and returns nil, whatever the run
+//     waits for by then. Beside [Answering] the call then goes on without it.
 //
-// A [Resolution] is refused with a Message, with ErrAnswerType: each doubt is resolved once, and
-// what is said again behind that is ErrNotAwaited, or ErrNotInDoubt of [Dispatcher.Resolve], the
-// same too.
+// A [Resolution] with a Message is refused, with ErrAnswerType: each doubt is resolved once, and
+// saying it again, even in the same words, is ErrNotAwaited, or ErrNotInDoubt from
+// [Dispatcher.Resolve].
 func Message(id string) RunOption {
 	return RunOption{"Message", func(w *wishes) error {
 		if id == "" {

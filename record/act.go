@@ -10,19 +10,25 @@ import (
 	"github.com/pawlgo/pawl/dag"
 )
 
-// Update adds a version that change makes of the last one, if that is still the one of the content
-// hash parent: else a [*ConflictError] has the last one. Whatever change returns as an error
-// refuses the update. It may change the task, summary and metadata, add items of any kind, and mend
-// learnings, blockers and invariants. What others decide has verbs of its own: Update neither
-// answers questions nor approves points, it does not touch decisions, unless they are tentative and
-// the author's own, and takes no item away but learnings, blockers and invariants. An effect that
-// was in doubt may become one that is not, with what came of it: Status, Outputs and DurationMs. A
-// change that changes nothing adds no version.
+// Update adds the version that change makes of the last one, if the last one still has the content
+// hash parent; else a [*ConflictError] holds the last one. An error of change refuses the update.
+// If change changes nothing no version is added.
+//
+// The function change may:
+//
+//   - change the task, the summary and the metadata;
+//   - add items of any kind;
+//   - mend and remove learnings, blockers and invariants;
+//   - change decisions that are tentative and the author's own;
+//   - turn an effect that was in doubt into one that is not, with what came of it: Status, Outputs
+//     and DurationMs.
+//
+// It may remove no other item, and may not do what has a verb of its own, such as answering
+// questions and approving points. It can't set what the ledger says of versions: id, hashes,
+// authors and times.
 //
 // A decision or learning that names nobody is the author's. Only a person may add one in the name
-// of another, or mend what another has learned: ErrAuthority.
-//
-// What the ledger says of versions (id, hashes, authors and times) change can't set.
+// of somebody else, or mend what somebody else has learned: ErrAuthority.
 func (l *Ledger) Update(
 	ctx context.Context, id, parent string, change func(*Record) error, by Author,
 ) (*Version, error) {
@@ -55,8 +61,8 @@ func (l *Ledger) Update(
 
 // Answer answers a question, if the author may. ErrSettled if it was answered, has expired or was
 // skipped; ErrExpired if it is too late, whether or not [Ledger.Expire] has said so. The answer is
-// one in the record: a run that waits for it hears of it by dispatcher.Dispatcher.Answer. It is
-// UTF-8 of at most 1 MiB, else an [*ArgumentError].
+// UTF-8 of at most 1 MiB, else an [*ArgumentError]. It is an answer in the record: give it to a run
+// that waits for it by dispatcher.Dispatcher.Answer.
 func (l *Ledger) Answer(ctx context.Context, id, question, answer string, by Author) (*Version, error) {
 	switch {
 	case !utf8.ValidString(answer):
@@ -118,9 +124,10 @@ func (l *Ledger) Deny(ctx context.Context, id, point, reason string, by Author) 
 	})
 }
 
-// AutoApprove approves of a resume point with the system as its author: if it is safe to go on
-// from without a person, the system or anybody may, and no question is open that blocks it. A
-// point that needs a person, or an agent, is ErrAuthority, however safe it is said to be.
+// AutoApprove approves a resume point with the system as its author, if the point says that it is
+// safe to go on from without a person, the system or anybody may approve it, and no open question
+// blocks it. A point that needs a person or an agent is ErrAuthority, however safe it is said to
+// be.
 func (l *Ledger) AutoApprove(ctx context.Context, id, point string) (*Version, error) {
 	return l.decide(ctx, "AutoApprove", id, point, Automatic, func(r *Record, p *ResumePoint) error {
 		item := fmt.Sprintf("resume point %q", point)

@@ -11,10 +11,11 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// GetByHash returns the version of a content hash, of whichever record it is. One that can be read,
-// though it or one before it is broken, is [Version.Unverified]; one that is known to have been
-// there and can't be read is a [*BrokenError]. It may have to read all records of the store: what
-// keeps one from being read is the error if no other has that version.
+// GetByHash returns the version with a content hash, of whichever record it is. If the version or
+// one before it is broken and it can still be read, Version.Unverified says so; if it is known to
+// have been there and can't be read, the error is a [*BrokenError]. GetByHash may have to read all
+// records of the store. If no readable record has the version, and some record can't be read, that
+// is the error.
 func (l *Ledger) GetByHash(ctx context.Context, hash string) (*Version, error) {
 	if err := l.called(ctx, "GetByHash"); err != nil {
 		return nil, err
@@ -65,27 +66,28 @@ func (l *Ledger) Ancestors(ctx context.Context, hash string) ([]Version, error) 
 	return versions, nil
 }
 
-// Merge adds a version to the record a: its last one and that of b, merged over their nearest
-// common ancestor as the function [Merge] says, with both as parents. With [Manual], conflicts are
-// a [*MergeError] and nothing is written. If b's last version is a's, or an ancestor of it, there
-// is nothing to merge: a's last version is returned, and none is added; unless a is the record of a
-// run that has taken over from b, and has not heard yet what b tells.
+// Merge adds a version to the record a: its last version merged with that of b, over their nearest
+// common ancestor, as the function [Merge] says, and with both as parents. With Manual, conflicts
+// are a [*MergeError] and nothing is written.
 //
-// Two records of one run may tell of different positions of its log. Whatever the run has told up
-// to the earlier one they have in common, and which resume points it has left behind since the
-// later one knows. As with [Merge], which of the two is merged into which does not matter, if the
-// strategy is exchanged as well.
+// If b's last version is a's, or an ancestor of it, there is nothing to merge: no version is added
+// and a's last one is returned. The exception is a record of a run that has taken over from b and
+// has not heard yet what b tells.
 //
-// A record of another run than that of the common ancestor, as of one that has taken the work over
-// or of a fork, never knew what that one tells: what it lacks of it it has not taken away, but for
-// what a merge has brought it before. The merged record is of a's run, with which it goes on.
+// What wins, beyond the rules of the function Merge:
 //
-// Questions and resume points that the common ancestor tells as settled stay as they were, whatever
-// the record of the same run has made of them since and whoever merges; unless it has heard more of
-// the run's log, which told of them.
+//   - Two records of one run may tell of different positions of its log. What the run told up to
+//     the earlier position they have in common; which resume points it has left behind since, the
+//     later one knows. Exchanging a and b together with the strategy gives the same content.
+//   - A record of another run than the common ancestor's, because that run took the work over or is
+//     a fork, never knew what the ancestor tells. What it lacks it has not removed, unless a merge
+//     had brought it there before. The merged record is of a's run.
+//   - Questions and resume points that are settled in the common ancestor stay so, whoever merges
+//     and whatever the record of the same run has made of them since, unless it has heard more of
+//     the run's log, which told of them.
 //
-// What has a gate in a, the author may bring in from b only if he could pass the gate himself, or b
-// names somebody who could: an approval, an answer, an override; else it is ErrAuthority.
+// An approval, an answer or an override, which a's gates guard, comes in from b only if the author
+// could have given it, or b names somebody who could; else the error is ErrAuthority.
 func (l *Ledger) Merge(ctx context.Context, a, b string, s Strategy, by Author) (*Version, error) {
 	if err := l.needs(ctx, "Merge", by); err != nil {
 		return nil, err

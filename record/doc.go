@@ -26,19 +26,23 @@
 //
 // # What a ledger promises
 //
-// A version never changes, and names its author and the hash of the one before it. A change is
-// conditional on the version that it was made to: of two writers one is told of the other. Whoever
-// lacks the authority, comes too late or too early is refused by name, and a refusal has changed
-// nothing. What needs a person is never passed over: not because it is said to be safe, nor because
-// its time is over. An effect is never dropped.
+//   - A version never changes, and names its author and the hash of the one before it.
+//   - A change is conditional on the version that it was made to: of two writers one is told of the
+//     other.
+//   - An author who lacks the authority, or comes too late or too early, is refused by an error
+//     that names the reason. A refusal has changed nothing.
+//   - What needs a person is never passed over, neither because it is said to be safe nor because
+//     its time is over.
+//   - An effect is never dropped.
 //
 // [Ledger.Verify] names the earliest version that is broken. The root of a Merkle tree (RFC 6962)
-// over all versions, kept elsewhere, shows later that they are still the ones that were there;
-// without such a root, or a signature, which records don't have, nobody can tell a record from one
-// that was written anew from its beginning. Nor does a ledger know who calls: it checks what an
-// author may do, and the program who the author is. By whichever way a record comes in, one that
-// says that somebody has approved, or answered, who could not is no record: [Record.Check]. That
-// whoever is named has done it, the names alone don't prove.
+// over all versions, kept elsewhere, shows later that they are still the ones that were there.
+// Without such a root nobody can tell a record from one that was written anew from its beginning:
+// records have no signatures.
+//
+// A ledger checks what an author may do; the program says who the author is. A record that names
+// as approver or answerer somebody who could not be that is refused, by whichever way it comes in
+// ([Record.Check]). That the one who is named really did it, the name alone does not prove.
 //
 // # The words of the published interfaces
 //

@@ -8,15 +8,20 @@ import (
 	"github.com/pawlgo/pawl/dag"
 )
 
-// Expire says what has expired: open questions whose time is over become expired, and of each
-// point that they block its policy says what comes. TimeoutAbort denies it. TimeoutEscalate has a
-// person decide. TimeoutContinue approves of it, unless it needs a person, who is never passed
-// over, or another question blocks it: then it stays pending. TimeoutRetry asks the questions again
-// under new ids, for as long as they were open before. A point that no question has ever blocked
-// expires TimeoutMs after it came to be; there is nothing to ask again then, so TimeoutRetry is
-// TimeoutEscalate. If nothing has expired no version is added. The author is [Automatic].
+// Expire says what has expired. Open questions whose time is over become expired, and for each
+// resume point that they block its policy decides:
 //
-// Nobody calls this by itself: call it when you look at a record, or at ExpiresAt.
+//   - [TimeoutAbort] denies the point.
+//   - [TimeoutEscalate] has a person decide.
+//   - [TimeoutContinue] approves it. If it needs a person, who is never passed over, or another
+//     question blocks it, it stays pending.
+//   - [TimeoutRetry] asks the questions again under new ids, for as long as they were open before.
+//
+// A point that no question has ever blocked expires TimeoutMs after it came to be. There is nothing
+// to ask again then, so TimeoutRetry acts like TimeoutEscalate.
+//
+// If nothing has expired no version is added. The author is [Automatic]. Nothing calls Expire by
+// itself: call it when you look at a record, or at ExpiresAt.
 func (l *Ledger) Expire(ctx context.Context, id string) (*Version, error) {
 	if err := l.called(ctx, "Expire"); err != nil {
 		return nil, err

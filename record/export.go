@@ -35,14 +35,13 @@ func (l *Ledger) Export(ctx context.Context, id string, w io.Writer) error {
 // longestLine is how many bytes a version may have that Import reads.
 const longestLine = 64 << 20
 
-// Import reads what Export wrote, verifies all of it, and keeps it as a record of the same id,
-// all versions or none. It returns the last one. An [*InvalidError] or [*BrokenError] if it is not
+// Import reads what [Ledger.Export] wrote, verifies all of it, keeps it as a record of the same id,
+// all versions or none, and returns the last one. An [*InvalidError] or [*BrokenError] if it is not
 // whole, or not what the trusted roots say; ErrExists if there is a record of that id;
-// checkpoint.ErrTooLarge if all versions together are more than the store takes at once, which are
+// [checkpoint.ErrTooLarge] if all versions together are more than the store takes at once, which is
 // 64 MiB in badgerstore. The errors of r are returned as they are.
 //
-// A file that was cut off behind a line is a record with fewer versions: only a trusted root
-// tells.
+// A file that was cut off behind a line is a record with fewer versions: only a trusted root tells.
 func (l *Ledger) Import(ctx context.Context, r io.Reader, trusted ...Root) (*Version, error) {
 	if err := l.called(ctx, "Import"); err != nil {
 		return nil, err

@@ -45,15 +45,18 @@ type Options struct {
 	Metadata Metadata
 }
 
-// From makes the record of a run as it stands, live or at rest, and runs nothing. It is a reading
-// of the log: equal logs and options give equal records, but that a run somebody is at work on has
-// no point to go on from, and the advice about its effects in doubt says so. What was voided, or
-// abandoned when the run was rewound, does not count, unless the run goes on from a checkpoint at
-// which it did; but an effect has happened even if what it was done for was abandoned, so it stays,
-// marked as that. Of a log that was trimmed or is a fork's the record tells what is still there
-// ([Source]). It has at most 1000 actions, the last ones.
+// From makes the record of a run as it stands, live or at rest, and runs nothing. It reads the log:
+// equal logs and options give equal records. While somebody is at work on a run its record has no
+// point to go on from, and the advice about its effects in doubt says so.
 //
-// The record is sealed, and kept nowhere: see [Ledger.Create]. The errors are those of Open and of
+//   - What was voided does not count, and neither does what a rewind abandoned, unless the run goes
+//     on from a checkpoint at which it counted.
+//   - An effect that has happened stays in the record, marked as abandoned if what it was done for
+//     was.
+//   - Of a log that was trimmed, or is a fork's, the record tells what is still there ([Source]).
+//   - The record has at most 1000 actions, the last ones.
+//
+// The record is sealed and kept nowhere: see [Ledger.Create]. The errors are those of Open and of
 // the store, [*ArgumentError] and [*InvalidError].
 func From(ctx context.Context, d Runs, run string, o Options) (*Record, error) {
 	switch {

@@ -23,17 +23,19 @@ type Work struct {
 	Warnings []string
 }
 
-// HandOver says how to go on from a resume point of a record, if that was approved and no question
-// blocks it: else a [*RefusedError] that wraps ErrNotApproved, ErrBlocked or ErrNotFound. The
-// record has to be sealed, and is verified: [*InvalidError], also if a point that needs a person
-// was approved by another, or by nobody. Authors are not authenticated: whoever writes the record
-// can name whom he likes, so take records from where you trust the program. HandOver writes
-// nothing.
+// HandOver says how to go on from a resume point of a record. The point has to be approved, with no
+// open question that blocks it: else a [*RefusedError] wraps ErrNotApproved, ErrBlocked or
+// ErrNotFound. The record has to be sealed and is verified: the error is an [*InvalidError], also
+// if a point that needs a person was approved by another kind of author, or by nobody. HandOver
+// writes nothing.
+//
+// Authors are not authenticated: whoever writes a record can name anybody, so take records only
+// from programs that you trust.
 //
 //	work, err := record.HandOver(version.Record, point, time.Now())
 //	res, err := other.Start(ctx, "inquiry-43", begin(work), dispatcher.Labels(work.Labels()))
 //
-// The record of a run that has the labels names this one as its parent.
+// The record of a run that has these labels names this record as its parent.
 func HandOver(r *Record, point string, now time.Time) (*Work, error) {
 	if r == nil {
 		return nil, &ArgumentError{"HandOver", "record", "is nil: give one of Ledger.Get, Decode or From"}
@@ -100,25 +102,25 @@ func (w *Work) Labels() map[string]string {
 	return map[string]string{ParentLabel: w.Record.ContentHash}
 }
 
-// Advance adds a version for a run that has gone on: fresh is what [From] tells of it now. If that
-// is of the same position of the log as the record, or of an earlier one, it adds nothing. What the
-// log tells and what people have said to the ledger come together so:
+// Advance adds a version for a run that has gone on: fresh is what [From] tells of it now. If fresh
+// is of the same position of the log as the record, or of an earlier one, nothing is added. What
+// the log tells and what people have told the ledger is joined like this:
 //
-//   - What people have decided stays, however often the run goes on, and wins where the two
-//     contradict each other; but how a question ended, the log knows. What the log had said against
-//     people's word a record does not keep: who goes back to that has decided nothing, and what a
-//     [PreferB] puts back of it counts as theirs.
-//   - Resume points from which the run has gone on are gone.
+//   - What people have decided stays, however often the run goes on, and wins where it contradicts
+//     the log, except that the log knows how a question ended. What the log said against people's
+//     word is not kept: undoing that word decides nothing, and what a PreferB puts back of the
+//     log's counts as people's.
+//   - Resume points from which the run has gone on are removed.
 //   - Of what was trimmed from the log since, the record keeps when the run began, what nodes have
-//     said, and how questions ended: all that had been told of it, also what the run has gone back
+//     said, and how questions ended: everything it had told, even what the run has gone back
 //     behind. As with From, the last 1000 actions are told.
 //
-// An [*ArgumentError] if fresh is of another run than the record. That fresh is what From has made,
-// the caller vouches for; all the same it approves no point that needs somebody else: ErrAuthority.
+// An [*ArgumentError] if fresh is of another run than the record. The caller vouches that fresh was
+// made by From; all the same it can't approve a point that needs somebody else: ErrAuthority.
 //
-// Behind a [Ledger.Merge], or in a record that goes on from a version of another one, Advance may
-// have to read all records of the store: what people had decided there is known from that version.
-// If it is not in the store, all that the first version says counts as the log's.
+// Behind a [Ledger.Merge], and in a record that goes on from a version of another one, Advance may
+// have to read all records of the store to find that version, which tells what people had decided
+// there. If it is not in the store, all that the first version says counts as the log's.
 func (l *Ledger) Advance(ctx context.Context, id string, fresh *Record, by Author) (*Version, error) {
 	if err := l.needs(ctx, "Advance", by); err != nil {
 		return nil, err

@@ -15,16 +15,16 @@ import (
 	"github.com/transparency-dev/merkle/proof"
 )
 
-// A Ledger keeps records in a store, each as a log of versions: nothing is overwritten, every
+// A Ledger keeps records in a store, each as a log of versions. Nothing is overwritten, every
 // version names its author and the hash of the one before it, and every change is conditional on
-// the version that it was made to. What a call writes is durable when it returns nil, in the
-// sense of the store; a refusal has changed nothing. Each call reads all versions of the record, so
-// a Ledger is made for hundreds of versions and not for millions.
+// the version that it was made to. When a call returns nil what it wrote is durable, in the sense
+// of the store; a refusal has changed nothing. Each call reads all versions of the record: a Ledger
+// is made for hundreds of versions, not for millions.
 //
-// Who an author is, the caller says: the Ledger checks what an author may do, and not who calls.
-// All methods are safe for concurrent use, also of several Ledgers over one store. Beside what is
-// said of each they return the errors of the store, among them checkpoint.ErrCommitUnknown: read,
-// to find out; and those of changes a [*BrokenError].
+// A Ledger checks what an author may do, and not who calls: the caller says who the author is. All
+// methods are safe for concurrent use, also of several Ledgers over one store. Beside the errors
+// that their docs name they return those of the store, among them [checkpoint.ErrCommitUnknown],
+// after which a read shows what happened, and, if they change something, a [*BrokenError].
 type Ledger struct {
 	store checkpoint.Store
 	owner string
@@ -40,9 +40,9 @@ type LedgerOptions struct {
 	Overridden dag.DecisionStatus
 }
 
-// NewLedger returns a ledger over a store, which may have the logs of runs as well: a ledger's are
-// completed runs of a graph named pawl.record, so nobody recovers or resumes them. Their ids begin
-// with pawl.record/, and a Dispatcher refuses these.
+// NewLedger returns a ledger over a store, which may hold the logs of runs as well. A ledger's own
+// logs are completed runs of a graph named pawl.record, so nobody recovers or resumes them. Their
+// ids begin with pawl.record/, which a Dispatcher refuses.
 func NewLedger(store checkpoint.Store, o LedgerOptions) (*Ledger, error) {
 	o.Overridden = cmp.Or(o.Overridden, dag.Accepted)
 	switch {
@@ -194,8 +194,8 @@ func (l *Ledger) write(
 	}
 }
 
-// Get returns the last version of a record. One that can be read, though it or one before it is
-// broken, is [Version.Unverified]; one that can't be read is a [*BrokenError].
+// Get returns the last version of a record. If that version or one before it is broken and it can
+// still be read, Version.Unverified says so; if it can't be read the error is a [*BrokenError].
 func (l *Ledger) Get(ctx context.Context, id string) (*Version, error) {
 	if err := l.called(ctx, "Get"); err != nil {
 		return nil, err
@@ -233,14 +233,15 @@ type Verdict struct {
 }
 
 // Verify reads a record and tells whether its versions are whole: each is what was hashed, names
-// the one before it, and was written behind those that are there. Alone that shows damage and
-// clumsy changes. Who changes a version and then computes all later hashes anew is found with the
-// help of roots that were kept elsewhere ([Ledger.Root]), and so are versions that were cut off.
-// Nobody signs a record: what a chain can't show without such a root is that it is the one that
-// others have seen.
+// the one before it, and was written behind those that are there.
 //
-// A version that this program can't read is no broken one: as of a record that a later program has
-// written, the error is checkpoint.ErrVersion.
+// That alone shows damage and clumsy changes. Roots that were kept elsewhere ([Ledger.Root]) also
+// show that a version was changed and all later hashes computed anew, and that versions were cut
+// off. Nobody signs a record: without such a root a chain can't show that it is the one that others
+// have seen.
+//
+// A version that this program can't read, because a later program wrote it, is not broken: the
+// error is [checkpoint.ErrVersion].
 func (l *Ledger) Verify(ctx context.Context, id string, trusted ...Root) (Verdict, error) {
 	if err := l.called(ctx, "Verify"); err != nil {
 		return Verdict{}, err

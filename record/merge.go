@@ -73,21 +73,21 @@ func brief(raw []byte) string {
 }
 
 // Merge merges two records that have gone on from base, which is nil if they have nothing in
-// common. What only one of them has changed is taken from that one; for what both have changed,
-// each otherwise, the strategy says whose it is, and with Manual there is no record but the
-// conflicts. Some things are no conflict:
+// common. What only one of them has changed is taken from that one. Where both have changed
+// something in different ways the strategy says who is right; with Manual the conflicts are
+// returned and no record. Some things are no conflict:
 //
 //   - What is over beats what is not: an answer an open question, an approval a pending point, a
 //     completed task one that goes on, an accepted or rejected decision a tentative one.
-//   - A decision keeps what the other one chose as a variant. Who has got no more than variants has
+//   - A decision keeps the other one's choice as a variant. An author who only has variants has
 //     chosen nothing.
-//   - An effect is never dropped. Where the two tell otherwise of one, both are kept, the other
+//   - An effect is never dropped. If the two tell different things of one, both are kept, the other
 //     under an id of its own.
 //   - Counts add up, and lists of words and actions are joined.
 //
 // The record has the identity of a and is not sealed. The records that are given don't change.
-// Merge(base, a, b, PreferA) has the content of Merge(base, b, a, PreferB), identity apart.
-// The error is an [*ArgumentError].
+// Merge(base, a, b, PreferA) has the content of Merge(base, b, a, PreferB), identity apart. The
+// error is an [*ArgumentError].
 func Merge(base, a, b *Record, s Strategy) (*Record, []Conflict, error) {
 	switch {
 	case a == nil || b == nil:

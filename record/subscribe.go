@@ -12,11 +12,12 @@ import (
 // lookAgain is how often a store is asked for new versions that can't tell of them.
 const lookAgain = 200 * time.Millisecond
 
-// Subscribe yields the versions of a record behind version after, in order and each once, also
-// where those that are there become those that are added. It goes on until the loop is left, or
-// ends with the cause of ctx once that is done; ErrNotFound if there is no such record, or it was
-// deleted, also if there is another one of its id by then. Whoever comes back with the number of
-// the last version that was seen misses none. The store is called in the loop's own goroutine.
+// Subscribe yields the versions of a record behind version after, in order and each once: first
+// those that are there, then those that are added. It goes on until the loop is left, and ends with
+// the cause of ctx once that is done. ErrNotFound if there is no such record or it was deleted
+// meanwhile, even if there is another one of its id by then. A reader that comes back with the
+// number of the last version it has seen misses none. The store is called in the loop's own
+// goroutine.
 func (l *Ledger) Subscribe(ctx context.Context, id string, after int) iter.Seq2[Version, error] {
 	return func(yield func(Version, error) bool) {
 		if err := l.called(ctx, "Subscribe"); err != nil {

@@ -29,11 +29,11 @@ type Reply[A any] struct {
 	Parts []Reply[A]
 }
 
-// Script is a Reply as an answer in the script of a test: one of dagtest.Visit.Answers, or of
-// pawltest.Answers, under the name of the wait. Each part of an All has one of its own, under the
-// name and its place (approvals/1, approvals/2); Parts are not looked at. No kind means KindReply,
-// or KindApproval if it was Denied; an approval that was not is approved. What the wait does not
-// take, of another kind or key, is refused as an answer.
+// Script turns a Reply into an answer for the script of a test: one of dagtest.Visit.Answers, or of
+// pawltest.Answers, under the name of the wait. Each part of an [All] is scripted by itself, under
+// the name and its place (approvals/1, approvals/2); Parts are not looked at. A Reply without a
+// kind is of [KindReply], or of [KindApproval] if it is Denied; an approval that is not Denied is
+// approved. A kind or key that the wait does not take is refused as an answer.
 func Script[A any](r Reply[A]) (any, error) {
 	switch {
 	case r.Kind == "" && r.Denied:
@@ -52,9 +52,10 @@ func Script[A any](r Reply[A]) (any, error) {
 	return json.RawMessage(raw), err
 }
 
-// Choose is the outcome of a route behind an approval: approved if somebody has approved, of an All
-// in each of its approvals; else denied, also if it is a default that ended the wait, or a trigger
-// of another kind. It passes on the error of Await, so that a route is one line:
+// Choose is the outcome of a route behind an approval. It returns approved if somebody has
+// approved, with an [All] in each of its approvals. Otherwise it returns denied, also if a default
+// ended the wait, or a trigger of another kind. It passes on the error of Await, so that a route is
+// one line:
 //
 //	return continuation.Choose(reply, err, Send, Revise)
 func Choose[A any, O ~string](r Reply[A], err error, approved, denied O) (O, error) {
@@ -80,23 +81,23 @@ func (r *Reply[A]) approved() bool {
 	return some
 }
 
-// Await returns what ended a wait of the visit. If nothing has yet it returns an error that the
-// node returns at once, as of dag.Ask: the visit waits, and runs again from its first line when the
-// wait has ended. Names tell the waits of a visit apart, in 128 bytes at most and without ~ and /;
-// a dialogue inside one visit gives each of its waits another one. Payloads have to fit A: others
-// are refused when they are given.
+// Await returns what ended a wait of the visit. As long as nothing has, it returns an error that
+// the node returns at once, as with dag.Ask: the visit waits, and runs again from its first line
+// when the wait has ended. Names tell the waits of a visit apart; they have at most 128 bytes,
+// without ~ and /. A dialogue inside one visit gives each of its waits another name. A payload that
+// does not fit A is refused when it is given.
 //
 // A wait that ended without a trigger is an [*Ended], which is final.
 //
-// If an attempt of the visit fails behind a trigger, Await waits again, under the same key and with
-// the same bounds, when the visit is tried again: of several waits the one whose trigger came last,
-// and none if a question of dag.Ask was answered behind that. A denial, a default, and the wake of
-// a timer stay what they were: what fails behind them fails as any visit does, by the attempts of
-// its dag.Policy alone.
+// If an attempt of the visit fails behind a trigger and the visit is tried again, Await waits
+// again, under the same key and with the same bounds. Of several waits it is the one whose trigger
+// came last, and none of them if a question of dag.Ask was answered behind that. A denial, a
+// default and the wake of a timer stay what they were: what fails behind them fails as any visit
+// does, by the attempts of its dag.Policy alone.
 //
-// A trigger is for what was asked. If the visit runs again and asks something else under the name,
-// or waits for other kinds or keys, as behind an edit of the state, that is another wait, with an
-// id of its own, and the one before is superseded: its trigger, if it had one, counts for nothing.
+// A trigger is for what was asked. If the visit runs again, as behind an edit of the state, and
+// asks something else under the name or waits for other kinds or keys, that is another wait with an
+// id of its own. The wait before is superseded, and its trigger, if it had one, counts for nothing.
 func Await[A any](ctx context.Context, name string, w Wait) (Reply[A], error) {
 	if ctx == nil {
 		return Reply[A]{}, fmt.Errorf("continuation: Await(%q): %w: the context is nil: pass on the one that the node was given", name, dag.ErrNoVisit)

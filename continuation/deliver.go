@@ -44,11 +44,12 @@ const (
 )
 
 // Owed adds to the labels of a run that its follow-up is owed: give them to dispatcher.Labels when
-// it is begun. Of a run without it nothing is ever delivered, whatever Options say later; nor of
-// one that ends Cancelled, for whatever reason, also if its waits read as failed: who stopped it,
-// or denied, knows, and tells whoever is to be told. If it is brought back its next end is told.
-// Forks, which try something out, don't inherit that: to one whose end is to be told as well give
-// Owed in the Labels of dispatcher.ForkOptions.
+// the run is begun. For a run without it nothing is ever delivered, whatever Options say later.
+//
+// A run that ends Cancelled has no follow-up, for whatever reason and even if its waits read as
+// failed: whoever stopped or denied it knows, and tells whoever has to be told. If it is brought
+// back, its next end is told. Forks, which try something out, don't inherit the label; to have the
+// end of a fork told as well, give Owed in the Labels of dispatcher.ForkOptions.
 func Owed(labels map[string]string) map[string]string {
 	all := maps.Clone(labels)
 	if all == nil {
@@ -60,12 +61,12 @@ func Owed(labels map[string]string) map[string]string {
 
 // A Deliverer brings follow-ups to whoever waits for them.
 type Deliverer interface {
-	// Deliver brings one, and returns Delivered or one of the Suppressed statuses. It may be called
-	// again with the same key after it has succeeded: if the process dies before that is durable,
-	// or the store does not take it; and by somebody else at the same time. An error is a failed
-	// delivery, which is tried again as Options say, and so is a panic; but one that says that ctx
-	// has ended, when it has, is no try. Like any code that is called it may not leave by
-	// runtime.Goexit: that would end the caller too.
+	// Deliver brings one follow-up, and returns Delivered or one of the Suppressed statuses. It may
+	// be called again with the same key after it has succeeded, because the process dies or the
+	// store fails before that is durable, and by somebody else at the same time. An error is a
+	// failed delivery, which is tried again as Options say, and so is a panic. An error that says
+	// that ctx has ended, when it has, is no try. Deliver may not leave by runtime.Goexit, which
+	// would end the caller too.
 	Deliver(ctx context.Context, d Delivery) (DeliveryStatus, error)
 }
 
@@ -169,24 +170,24 @@ func (r *Runtime) owed(ctx context.Context) (histories, error) {
 	return r.list(ctx, checkpoint.Filter{Labels: Owed(nil)})
 }
 
-// Deliver brings the follow-ups that are owed of runs that have completed, failed or timed out, the
-// oldest first, and returns the ids of those runs: of one that was cancelled none is owed. How a
-// run ended is durable before the Deliverer hears of it. Errors of the Deliverer are kept in the
-// log, for [Runtime.DeliveryOf], and are no errors of Deliver.
+// Deliver brings the follow-ups that are owed for runs that have completed, failed or timed out,
+// the oldest first, and returns the ids of those runs. For a run that was cancelled none is owed.
+// How a run ended is durable before the Deliverer hears of it. Errors of the Deliverer are kept in
+// the log, for [Runtime.DeliveryOf], and are no errors of Deliver.
 //
-// What came of a delivery is a note in the log of its run, which is written whatever else was added
-// to that meanwhile, and also if ctx has ended by then. If somebody keeps the run, or the store
-// does not answer, for ten seconds, that is an error, and the follow-up is brought again. Of two
-// who deliver at once the first that has brought or suppressed it is kept, and stays so; failures
-// before that count, each as one. If the run has gone on meanwhile the end that was told is past,
+// What came of a delivery is a note in the log of its run. It is written whatever else was added to
+// the log meanwhile, and also if ctx has ended by then. If somebody keeps the run, or the store
+// does not answer, for ten seconds, that is an error, and the follow-up is brought again. When two
+// deliver at once, the first result that is brought or suppressed is kept, and stays; failures
+// before it count, each as one. If the run has gone on meanwhile, the end that was told is past,
 // and nothing is noted.
 //
-// The follow-up of a run that has failed since a wait expired is suppressed, as long as the log
-// tells that. Where a trim has dropped the failure of the visit, as one behind a loop that went on
+// The follow-up of a run that failed because a wait expired is suppressed, as long as the log tells
+// that. Where a trim has dropped the failure of the visit, as of one behind a loop that went on
 // beside it, the follow-up is brought.
 //
-// It costs a listing of all runs that were begun with [Owed], also of those whose follow-up was
-// delivered long ago, until they are deleted, and reading those of them that have changed since.
+// Deliver lists all runs that were begun with [Owed], until they are deleted, even if their
+// follow-up was delivered long ago, and reads those that have changed since.
 func (r *Runtime) Deliver(ctx context.Context) ([]string, error) {
 	done, err := r.deliver(ctx)
 	return done.runs, err

@@ -24,21 +24,21 @@
 //
 // The status of a wait is read from the log of its run:
 //
-//   - Pending: the visit waits; or its attempt has failed behind a trigger, and it waits again; or
-//     the wait was answered, and nobody is at work on the run: View.Trigger tells, and Recover goes
-//     on with that trigger; or the frame of the wait was voided: it is asked anew if the run comes
-//     there, and takes no trigger before.
+//   - Pending: the visit waits. So it does when its attempt has failed behind a trigger. Pending is
+//     also a wait that was answered while nobody is at work on the run (View.Trigger tells, and
+//     Recover goes on with that trigger), and one whose frame was voided: it is asked anew if the
+//     run comes there, and takes no trigger before.
 //   - Claimed: the wait was answered, and the run is at work.
 //   - Resolved: the visit is done, or has asked something else, also behind a Default.
 //   - Expired: the instant of the wait has ended it, with no Default and nothing further to ask; or
-//     a wake that was missed, if the timer says Expire.
-//   - Cancelled: the run was cancelled, by a user or a program; or the wait was denied, and that
+//     a timer that says Expire missed its wake.
+//   - Cancelled: a user or a program cancelled the run; or the wait was denied and a denial
 //     cancels; or it was skipped.
-//   - Superseded: the run was cancelled by Supersede; or a turn has begun, or the run was rewound,
+//   - Superseded: Supersede cancelled the run; or a turn has begun or the run was rewound
 //     meanwhile; or the visit has asked something else in its place.
-//   - Failed: the visit has failed for good, when its superstep has ended or the run rests behind
-//     it, or the bounds of the wait are used up; or the run has failed, and no wait of it is tried
-//     again; or the run has timed out, or was cancelled for any other reason.
+//   - Failed: the visit has failed for good, and its superstep has ended or the run rests; or the
+//     bounds of the wait are used up; or the run has failed, and no wait of it is tried again; or
+//     the run has timed out, or was cancelled for any other reason.
 //
 // Of what lies before a trim the log tells only what still waits, and which triggers it took.
 //
@@ -48,20 +48,20 @@
 //
 // # Answers without a Runtime
 //
-// The dispatcher's Answer can end a wait too, with what [Script] writes. It has to be a trigger of
-// a kind and key that the wait takes, and for an approval to have a decision. The dispatcher that
-// asked refuses anything else, with dispatcher.ErrAnswerType, as long as it keeps the run as it
-// rested. Given elsewhere it ends nothing, which whoever goes on with the run finds: the visit asks
-// again, and its time begins anew.
+// The dispatcher's Answer can end a wait too, with what [Script] writes. The answer has to be a
+// trigger of a kind and key that the wait takes, and for an approval it needs a decision. The
+// dispatcher that asked refuses anything else, with dispatcher.ErrAnswerType, as long as it keeps
+// the run in memory. An unfit answer that is given elsewhere ends nothing: the visit asks again
+// when somebody goes on with the run, and its time begins anew.
 //
-// Nothing else of what [Runtime.Trigger] checks is checked then:
+// Nothing else that [Runtime.Trigger] checks is checked then:
 //
-//   - whether who answers has the Authority, which the answer only claims;
+//   - whether the answerer has the Authority, which the answer only claims;
 //   - the bounds of a part of an [Any], and the wake of a timer;
 //   - how often the wait was resumed;
 //   - whether a trigger of the same id was there before.
 //
-// Let nobody answer so who may not decide.
+// So let nobody answer this way who may not decide.
 //
 // # Words
 //
@@ -74,10 +74,13 @@
 //
 // # Promises
 //
-// Of several triggers one counts, and one that is repeated has the same [Receipt]. What stands
-// behind a wait runs for that trigger only, until it fails and the wait is asked again. A wait
-// expires once, and expiry comes before any trigger of that instant. A stop is final for triggers,
-// or tells how the run had ended: only a call of the dispatcher's own brings the run back. A
-// process that dies leaves no wait stuck: [Runtime.Recover] goes on with what was accepted. How a
-// run ended is durable before its follow-up is brought, and one that was delivered stays delivered.
+//   - Of several triggers one counts. One that is repeated has the same [Receipt].
+//   - What stands behind a wait runs for that trigger only, until it fails and the wait is asked
+//     again.
+//   - A wait expires once, and expiry comes before any trigger of that instant.
+//   - A stop is final for triggers, or tells how the run had ended: only a call of the dispatcher's
+//     own brings the run back.
+//   - A process that dies leaves no wait stuck: [Runtime.Recover] goes on with what was accepted.
+//   - How a run ended is durable before its follow-up is delivered, and a follow-up that was
+//     delivered stays delivered.
 package continuation

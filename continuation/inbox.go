@@ -22,11 +22,11 @@ const (
 	Wake
 )
 
-// Send leaves input for a turn of a run, as dispatcher.Dispatcher.Enqueue does, and returns when it
-// is durable: of what is sent under one id the run gets one, however often. A run that waits, or is
-// at work, takes it when it has come to its end. A [*TerminalError] of a run that has ended
-// otherwise than well, which would never take it: nothing has changed then. What it was sent
-// before, under this id, it has. Of Wake an error may also be of going on; what was sent stays.
+// Send leaves input for a turn of a run, as dispatcher.Dispatcher.Enqueue does, and returns when
+// that is durable. Of what is sent under one id the run gets one, however often it is sent. A run
+// that waits, or is at work, takes it when it has come to its end. A run that has ended badly would
+// never take it: that is a [*TerminalError] and nothing has changed; what was sent before, under
+// this id, the run has. With [Wake] an error may also come from going on; what was sent stays.
 //
 // S is the state of the Runtime's dispatcher.
 func Send[S any](ctx context.Context, r *Runtime, run, id string, input func(*S), how Arrival) error {

@@ -57,9 +57,9 @@ type Options struct {
 }
 
 // A Runtime ends waits of the runs of one dispatcher, and reads what became of them. It holds no
-// goroutines and needs no Close; it is safe for concurrent use, with a ctx that is not nil. Of
-// 10,000 runs it remembers what it has read, and reads what has changed since; of more it reads
-// some anew each time. Make one with [New].
+// goroutines and needs no Close. It is safe for concurrent use, with a ctx that is not nil. It
+// remembers what it has read of up to 10,000 runs, and then reads only what has changed since; with
+// more runs it reads some anew each time. Make one with [New].
 type Runtime struct {
 	d       Runs
 	store   checkpoint.Store
@@ -71,9 +71,9 @@ type Runtime struct {
 	seen  map[string]moment   // by interrupt: since when Sweep knows that it waits
 }
 
-// New makes a runtime of the runs of a dispatcher. Runs that a dispatcher.Migration brings from a
-// graph of another name are its runs at once, and what is due of them is gone on with under the new
-// graph: nothing of the old name should be serving the store then. It returns an [*ArgumentError]
+// New makes a runtime for the runs of a dispatcher. Runs that a dispatcher.Migration brings from a
+// graph of another name are its runs at once, and what is due in them goes on under the new graph,
+// so nothing should be serving the old name on the store any more. It returns an [*ArgumentError]
 // if the dispatcher is nil or has no store, or if an option is negative.
 func New(d Runs, o Options) (*Runtime, error) {
 	if v := reflect.ValueOf(d); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {

@@ -121,9 +121,9 @@ type Filter struct {
 	Status []Status          // any of these; nil means all
 }
 
-// Get returns the wait of this id: its own, or that of one of its interrupts. A [*NotFoundError] if
-// there is none, and if it may be that of a run that can't be read the error of that. Its cost is
-// that of [Runtime.List].
+// Get returns the wait with this id, which is its own or that of one of its interrupts. The error
+// is a [*NotFoundError] if there is none, or, if the wait may be one of a run that can't be read,
+// the reason why that run can't. It costs as much as [Runtime.List].
 func (r *Runtime) Get(ctx context.Context, id string) (View, error) {
 	if id == "" {
 		return View{}, &ArgumentError{"the id of the wait", "is empty: List tells what there is"}
@@ -138,12 +138,12 @@ func (r *Runtime) Get(ctx context.Context, id string) (View, error) {
 	return View{}, &NotFoundError{Address: "id " + id}
 }
 
-// List returns the waits that f selects, those of newer runs first, and of a run in the order in
-// which they were asked. What keeps a run from being read is an error beside the waits of the
+// List returns the waits that f selects: those of newer runs first, and those of a run in the order
+// in which they were asked. If a run can't be read, the reason is an error beside the waits of the
 // others.
 //
 // It lists the runs of the graph, in pages, and reads the logs of those that have changed since
-// this Runtime read them last.
+// this Runtime last read them.
 func (r *Runtime) List(ctx context.Context, f Filter) ([]View, error) {
 	all, err := r.scan(ctx, f)
 	var views []View

@@ -74,15 +74,15 @@ func parseStop(text string) (reason Reason, why string, ok bool) {
 	return Reason(word), why, Reason(word).stops()
 }
 
-// Stop cancels a run for a reason, whether it waits or is at work, and returns how it has ended
-// when that is durable. A run that has ended already, or that finishes before the cancel reaches
-// it, stays as it is, and so does why. Waits that had not ended end with it, as [Reason.Status]
+// Stop cancels a run for a reason, whether it waits or is at work, and returns how it ended when
+// that is durable. If it has ended already, or finishes before the cancel reaches it, it stays as
+// it is, and so does the reason. Waits that had not ended end with the run, as [Reason.Status]
 // says. A [*NotFoundError] if there is no such run.
 //
-// A Runtime never goes on with a run that was stopped, and refuses triggers for it. Whoever calls
-// the dispatcher's Run or Resume of it decides that it is to go on: what waited waits again, until
-// the instants that it had, and a trigger that was accepted before counts. A run that a denial
-// cancelled is such a run too; its node is told of the denial, by an [*Ended].
+// A Runtime never goes on with a stopped run, and refuses triggers for it. Calling the dispatcher's
+// Run or Resume decides that it goes on: its waits wait again, until the instants they had, and a
+// trigger that was accepted before counts. The same holds for a run that a denial cancelled; its
+// node is told of the denial by an [*Ended].
 func (r *Runtime) Stop(ctx context.Context, run string, s Stopping) (End, error) {
 	if err := s.check(); err != nil {
 		return End{}, err
@@ -142,12 +142,14 @@ func (h *history) ending() End {
 	return End{h.run, h.info.Status, reason, why, h.end.resting.By, h.end.at}
 }
 
-// Supersede stops every run whose labels hold the scope, but for the one of the id keep, with the
-// reason [Superseded], and returns how those ended that had not before. Follow-ups that are still
-// owed for runs of the scope are suppressed; whoever has such a run, as in dispatcher.Hooks.OnEnd,
-// is waited for, up to ten seconds. A run that is deleted meanwhile is passed over. What keeps one
-// from being read, or stopped, or its follow-up from being suppressed, is no reason to leave the
-// others: the errors are joined, and Supersede can be called again.
+// Supersede stops every run whose labels hold the scope, except the run with the id keep, with the
+// reason [Superseded]. It returns how those ended that had not ended before. Follow-ups that are
+// still owed for runs of the scope are suppressed; if somebody has such a run, as in
+// dispatcher.Hooks.OnEnd, Supersede waits up to ten seconds for it. A run that is deleted meanwhile
+// is passed over.
+//
+// If a run can't be read or stopped, or its follow-up can't be suppressed, the others are done all
+// the same. The errors are joined, and Supersede can be called again.
 func (r *Runtime) Supersede(ctx context.Context, scope map[string]string, keep, by string) ([]End, error) {
 	if err := r.made(); err != nil {
 		return nil, err

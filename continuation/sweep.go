@@ -24,19 +24,20 @@ func (r *Runtime) live(ctx context.Context) (histories, error) {
 	return all, err
 }
 
-// Sweep goes on with every run of which a wait is due: it has expired, or its timer wakes; and it
-// approves, as dag.System, what is safe to approve in nobody's name. It returns the ids of those
-// runs. A run that is at work does that by itself. What keeps one run from going on, or from being
-// read, is no reason to leave the others: the errors are joined.
+// Sweep goes on with every run that has a wait that is due, because it has expired or its timer
+// wakes. It also approves, as dag.System, what is safe to approve in nobody's name. It returns the
+// ids of those runs. A run that is at work does all that by itself. If a run can't be read or gone
+// on with, the others are done all the same, and the errors are joined.
 //
-// When a wait is due its log says, so nothing is lost with a process: what came to be due meanwhile
-// is so at once, and a timer that is later than it may be says that it was missed. A clock that was
-// set back makes no wait longer for a Runtime that has swept before: it has counted the time since.
-// One that begins behind the jump counts the whole time anew, and one that jumps forward ends waits
-// early.
+// The log says when a wait is due, so nothing is lost with a process: what came to be due meanwhile
+// is due at once, and a timer that is later than it may be says that it was missed.
 //
-// Runs are gone on with one after the other. It costs a listing of the runs that wait, work or have
-// failed, and reading those of them that have changed since.
+// When the clock is set back, no wait gets longer for a Runtime that has swept before, since it has
+// counted the time; a Runtime that begins behind the jump counts the whole time anew. A clock that
+// jumps forward ends waits early.
+//
+// Runs are gone on with one after the other. Sweep lists the runs that wait, work or have failed,
+// and reads those that have changed since.
 func (r *Runtime) Sweep(ctx context.Context) ([]string, error) {
 	return r.each(ctx, r.ripe)
 }
@@ -50,15 +51,15 @@ func (r *Runtime) ripe(ctx context.Context, h *history) (reach, error) {
 	return notAtAll, err
 }
 
-// Recover goes on with every run that has its trigger and that nobody is at work on: since the
-// process died that had accepted it, or drained, or since it was left. What was accepted counts:
-// the node gets that trigger. A run that was resumed in vain as often as its wait may be is left,
-// with an [*AttemptsError]. It returns the ids of the runs, and the errors joined, as
-// [Runtime.Sweep] does. What was sent to a run that is completed by now it leaves: see [Wake].
+// Recover goes on with every run that has its trigger and that nobody is at work on, because the
+// process that accepted it died or drained, or left it. The node gets that trigger. A run that was
+// resumed in vain as often as its wait allows is left, with an [*AttemptsError]. Recover returns
+// the ids of the runs, and the errors joined, as [Runtime.Sweep] does. It does not look for what
+// was sent to runs that are completed by now: see [Wake].
 //
-// Where a trim may have dropped what a run has waited for in this turn the log does not tell
-// whether it has its trigger: Recover goes on with what has died or drained, and leaves it when
-// DefaultFailures resumes were in vain.
+// Where a trim may have dropped what a run has waited for in this turn, the log does not tell
+// whether the run has its trigger. Recover then goes on with a run whose process died or drained,
+// and leaves it when [DefaultFailures] resumes were in vain.
 func (r *Runtime) Recover(ctx context.Context) ([]string, error) {
 	return r.each(ctx, r.left)
 }
@@ -157,23 +158,26 @@ func (r *Runtime) approve(ctx context.Context, h *history) (approved bool, err e
 	return approved, errors.Join(errs...)
 }
 
-// Serve sweeps, recovers and delivers until ctx ends, whose cause it returns: at once, and then at
-// each instant of which a log speaks. It looks again after a trigger of this Runtime, after
-// [Runtime.Look], and, for what other processes ask, at the latest after Options.Recheck. It is the
-// caller's goroutine that does all that; nothing else outlives it. What goes wrong is tried again,
-// and told to failed, which may be nil: each delivery that fails as a [*DeliveryError]. That is
-// told before Serve returns, and what came of a delivery is noted before, which takes up to ten
-// seconds behind the end of ctx if the store does not answer, or somebody keeps the run.
+// Serve sweeps, recovers and delivers until ctx ends, and returns its cause. It looks at once, and
+// then at each instant that a log names. It also looks after a trigger of this Runtime, after
+// [Runtime.Look], and, to find what other processes ask, at the latest after Options.Recheck. All
+// of that runs on the caller's goroutine; nothing outlives it.
 //
-// Runs are gone on with one after the other, and so are deliveries brought: while one takes its
-// time all that is due in the others waits. If nodes behind a wait take long, call Serve in several
-// goroutines; a Deliverer may then be called for one follow-up by several of them at once.
+// What goes wrong is tried again and told to failed, which may be nil; each delivery that fails is
+// told as a [*DeliveryError]. Serve tells that, and notes what came of a delivery, before it
+// returns. If the store does not answer, or somebody keeps the run, that takes up to ten seconds
+// behind the end of ctx.
 //
-// It is for waits. What a node asks by itself, with dag.Within and perhaps dag.OrDefault, ends when
-// somebody goes on with the run, which neither Serve nor Sweep does for that.
+// Runs are gone on with, and follow-ups delivered, one after the other: while one takes its time
+// everything else that is due waits. If the nodes behind waits take long, call Serve in several
+// goroutines; several of them may then call a Deliverer for one follow-up at once.
 //
-// Each time it looks it lists the runs that wait, work or have failed twice, and does what
-// [Runtime.Deliver] does if there is a Deliverer.
+// Serve is for waits. A question that a node asks by itself, with dag.Within and perhaps
+// dag.OrDefault, ends when somebody goes on with the run, and neither Serve nor Sweep does so for
+// that.
+//
+// Each look lists the runs that wait, work or have failed, twice, and does what [Runtime.Deliver]
+// does if there is a Deliverer.
 func (r *Runtime) Serve(ctx context.Context, failed func(error)) error {
 	if err := r.made(); err != nil {
 		return err

@@ -21,12 +21,12 @@ import (
 // whatever run; or by its run alone, if exactly one wait of that takes its kind. One that has its
 // trigger takes no other one.
 type Trigger struct {
-	// ID tells triggers apart: one that is repeated, however late, has the outcome of the first. Of
-	// one that lies before a trim a run tells that it took it, and that its wait has ended: the
-	// Receipt is then what the repeated one says, without Wait, At and Seq. A run that is deleted
-	// takes with it what it knew of triggers. Under the id of a trigger of another wait it is
-	// refused with a [*MismatchError]. One that says Run is told apart from the triggers of that
-	// run alone.
+	// ID tells triggers apart: one that is repeated, however late, has the outcome of the first.
+	// With the id of a trigger of another wait it is refused with a [*MismatchError]. A trigger
+	// that says Run is compared with the triggers of that run alone. A run that is deleted takes
+	// with it what it knew of triggers. Of a trigger that lies before a trim a run tells only that
+	// it took it and that its wait has ended: the Receipt is then what the repeated one says,
+	// without Wait, At and Seq.
 	ID   string `json:"id"`
 	Wait string `json:"wait,omitempty"` // id of the wait, or of one of its interrupts
 	Run  string `json:"run,omitempty"`  // id
@@ -41,17 +41,17 @@ type Trigger struct {
 	Reason   string   `json:"reason,omitempty"`
 	// Payload is what the node gets: JSON that fits what it wants. None is its zero value.
 	Payload json.RawMessage `json:"payload,omitempty"`
-	// LeaveIt: the run is not gone on with behind the trigger. [Runtime.Recover] does that, or
-	// whoever runs it. If its wait has come to its instant before, or is to be asked once more,
-	// Trigger goes on with the run for that all the same, or waits until whoever is at work on it
-	// has.
+	// LeaveIt: Trigger does not go on with the run; [Runtime.Recover] does, or whoever runs it.
+	// There is one exception: if the wait has come to its instant before, or is to be asked once
+	// more, Trigger goes on with the run for that all the same, or waits until whoever is at work
+	// on it has.
 	LeaveIt bool `json:"-"`
 }
 
-// An Outcome is what came of a trigger that was accepted. The Receipt is the same whenever the
-// trigger is repeated. Where the log was trimmed of the wait by then, as
-// dispatcher.Options.Retention does, its status is what the run tells: that has ended so, or has
-// gone on behind it.
+// An Outcome is what came of a trigger that was accepted. The [Receipt] is the same whenever the
+// trigger is repeated. If the log was trimmed of the wait by then, as by
+// dispatcher.Options.Retention, the status is derived from the run: how it has ended, or that it
+// has gone on.
 type Outcome struct {
 	Receipt
 	Status    Status `json:"status"` // of the wait when Trigger returned

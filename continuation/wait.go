@@ -37,9 +37,9 @@ const (
 type Wait struct {
 	// Kind is what ends the wait. Zero means KindReply.
 	Kind Kind
-	// Key correlates a trigger with the wait: the id of the approval, of the operation, of the
-	// conversation, of 256 bytes at most. Zero means the id of the wait, which stays when the same
-	// is asked again.
+	// Key correlates a trigger with the wait: the id of the approval, the operation or the
+	// conversation, of at most 256 bytes. Zero means the id of the wait, which stays the same when
+	// the same is asked again.
 	Key string
 	// Question is what is asked, for whoever is to answer: anything that JSON can say. A trigger is
 	// for that, and for the kinds and keys of the wait: see [Await].
@@ -59,8 +59,8 @@ type Wait struct {
 	// timer, Anybody for the others.
 	Authority dag.Authority
 	// SafeToAutoExecute, of an approval: a Sweep may approve in nobody's name, as dag.System. It
-	// never overrides an authority that is required: the wait's has to be Anybody, or dag.System.
-	// With any other, as the zero one, nothing comes of it.
+	// never overrides an authority that is required, so it has an effect only if Authority is
+	// Anybody or dag.System, not with the zero Authority.
 	SafeToAutoExecute bool
 	// OnDeny says what a denial comes to. Zero means Cancel.
 	OnDeny OnDeny
@@ -70,22 +70,22 @@ type Wait struct {
 	// MaxFailures is how many attempts of the visit may fail behind a trigger of this wait before
 	// it fails for good: after each of the others it waits again. Zero means DefaultFailures.
 	//
-	//   - An attempt that fails before it comes to ask again is none of them.
-	//   - A process that dies or drains behind the trigger uses up as much, until the wait is asked
-	//     again: a Runtime goes on with the run no more often than so.
-	//   - What an attempt asks instead under the same name, by another Question, Kind or Key, is
-	//     another wait, and the failures behind what that name has asked before count on: so an
-	//     attempt may say in its Question what has failed.
+	//   - An attempt that fails before it comes to ask again does not count.
+	//   - A process that dies or drains behind the trigger counts as much, until the wait is asked
+	//     again: a Runtime goes on with the run no more often than that.
+	//   - If an attempt asks something else under the same name, by another Question, Kind or Key,
+	//     that is another wait, and the failures behind what the name asked before still count. So
+	//     an attempt may say in its Question what has failed.
 	//
-	// That holds whatever dag.Policy the node has, unless a failure of the visit is followed: give
-	// it as many Attempts then, since what has failed as often as these say is followed, and waits
-	// no more. A run that has failed with the reason MaxAttempts does so again when it is resumed:
-	// Rewind it to before the visit.
+	// All that holds whatever dag.Policy the node has, unless a failure of the visit is followed.
+	// Then give it as many Attempts: when it has failed as often as Attempts says, its failure is
+	// followed and it waits no more. A run that has failed with the reason MaxAttempts fails again
+	// when it is resumed: Rewind it to before the visit.
 	MaxFailures int
-	// MaxHops is how many waits the visit may have, this one among them: if as many have ended
-	// before it, it ends with the reason MaxHops. So it bounds a dialogue. One that has expired is
-	// one of them, and so is what the visit itself has asked by dag.Ask, once that has ended; what
-	// one name has asked in turn, as behind an edit, is one together. Zero means no bound.
+	// MaxHops bounds a dialogue: it is how many waits the visit may have, this one included. If as
+	// many have ended before it, it ends with the reason MaxHops. A wait that has expired counts,
+	// and so does a question that the visit asked by dag.Ask, once that has ended. What one name
+	// has asked in turn, as behind an edit, counts once. Zero means no bound.
 	MaxHops int
 
 	parts []Wait // of Any and All
@@ -149,10 +149,10 @@ func Again(n int) OnExpire { return OnExpire{how: repeats, further: n} }
 //     Expire a timer that is missed expires, wherever it stands; else it fires, marked as missed.
 func Any(waits ...Wait) Wait { return joined(waits, false) }
 
-// All is a wait for triggers of every one of the waits, in any order. Each has a reply of its own.
-// The visit runs again when none of them is open any more. A part that expires before is then
-// escalated, asked Again, or returned as an [*Ended], and not sooner; until it is asked again a
-// trigger for it is refused with a [*MismatchError].
+// All is a wait for triggers of every one of the waits, in any order. Each part has a reply of its
+// own. The visit runs again when no part is open any more. Only then is a part that expired
+// escalated, asked [Again], or returned as an [*Ended]; until it is asked again a trigger for it is
+// refused with a [*MismatchError].
 func All(waits ...Wait) Wait { return joined(waits, true) }
 
 func joined(waits []Wait, all bool) Wait {

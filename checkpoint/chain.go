@@ -157,9 +157,9 @@ type linked struct {
 // hashing is the key under which a context says that digests are to be computed.
 type hashing struct{}
 
-// WithDigests returns a context with which [Store.Read] computes the digests of what it reads: so
-// what somebody has changed who made the checksum fit is found. A store does that by handing its
-// context on to [Span.Entries].
+// WithDigests returns a context with which [Store.Read] computes the digests of what it reads. That
+// finds changes whose author made the checksum fit. A store does it by handing its context on to
+// [Span.Entries].
 func WithDigests(ctx context.Context) context.Context { return context.WithValue(ctx, hashing{}, true) }
 
 // upTo yields those of appends that follow, up to the one that holds the entry last.
@@ -214,9 +214,9 @@ func (l *linked) link(data []byte) (Head, error) {
 }
 
 // Corrupt returns the error of a run in whose stored data err was found, at the entry of sequence
-// number seq, or 0 if it was not in the log: a [CorruptError], or, for what this program or these
-// keys can't read, an error that wraps ErrVersion, ErrKey or ErrPlaintext and behind which [Runs]
-// goes on. Any other error, and what says so of the run already, is returned as it is.
+// number seq, or 0 if it was not in the log. That is a [CorruptError], or, for what this program or
+// these keys can't read, an error that wraps [ErrVersion], [ErrKey] or [ErrPlaintext], behind which
+// [Runs] goes on. Any other error, and one that already says so of the run, is returned as it is.
 func Corrupt(run string, seq uint64, err error) error {
 	var known *CorruptError
 	var before *unreadError

@@ -15,14 +15,15 @@
 //
 // # Promises
 //
-// When [Store.Append] returns nil, the entries are durable, in the sense that the store's
-// documentation gives to the word. All entries of an append become visible, or none does. A
-// damaged, missing or foreign entry is [ErrCorrupt], never an older state and never [ErrNotFound]:
-// whoever reads checks checksums, numbers, and that each append repeats the digest of the one
-// before it. What somebody has changed who made all of these fit, [Verify] finds, which computes
-// the digests, and so do [Export], [Import], and whoever reads [WithDigests]. The format is version
-// 2; of it and of version 1 later versions of this package will read what was written. A version
-// that is not known is refused and left untouched.
+//   - When [Store.Append] returns nil the entries are durable, in the sense that the store's
+//     documentation gives to the word. All entries of an append become visible, or none does.
+//   - A damaged, missing or foreign entry is [ErrCorrupt], never an older state and never
+//     [ErrNotFound]. Reading checks checksums, numbers, and that each append repeats the digest of
+//     the one before it.
+//   - A change whose author made all of these fit is found where digests are computed: by [Verify],
+//     [Export] and [Import], and by readers that ask for it ([WithDigests]).
+//   - The format is version 2. Later versions of this package will read what was written in it and
+//     in version 1. A version that is not known is refused and left untouched.
 //
 // # Runs that begin at a machine
 //

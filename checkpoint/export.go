@@ -14,18 +14,20 @@ import (
 
 // Export writes a run to w as one file that [Import] can verify: its log as it stands, the bases
 // that the log names, the graphs that either names, and the messages that nobody has drained. The
-// file is lines of JSON and can be read with the usual tools. It holds no snapshots: they are made
+// file is lines of JSON and can be read with the usual tools. It holds no snapshots, which are made
 // again. The same log gives the same bytes.
 //
 // A run that is live may be exported: the file holds its log up to some append. If the store is no
 // [Archiver] the log is sealed anew, and the digests in the file are not the store's; a run that
-// was trimmed is ErrUnsupported then. Export returns the store's errors, [ErrCorrupt] among them,
-// ErrTrimmed if the run is trimmed meanwhile, ErrNotFound if it is deleted, also where another one
-// is made, and those of w; what has been written then is no export, and Import refuses it.
+// was trimmed is then ErrUnsupported.
 //
-// The run stays as it is, and so do its idempotency keys in the copy: if the copy is to go on
-// delete this one, or both do what is still to be done, each for itself, and other systems take the
-// one for the other.
+// Export returns the errors of w and of the store, among them ErrCorrupt, ErrTrimmed if the run is
+// trimmed meanwhile, and ErrNotFound if it is deleted, even if another one is made. What has been
+// written then is no export, and Import refuses it.
+//
+// The run stays as it is, and the copy has the same idempotency keys. If the copy is to go on,
+// delete this run: otherwise both do what is still to be done, and other systems take the one for
+// the other.
 func Export(ctx context.Context, s Store, run string, w io.Writer) error {
 	if err := needs(ctx, "Export", s, "writer", w); err != nil {
 		return err

@@ -47,20 +47,22 @@ const importOwner = "an import"
 // Import reads what [Export] wrote and makes the run in another store, where it goes on exactly as
 // it would have in the first: same id, same entries under the same numbers, same messages. All of
 // the file is verified before anything of it is written; an [*ImportError] says what is wrong with
-// it. ErrExists if the store has a run of that id: a run has one id, for the keys of its visits are
-// made of it, and what they did outside is known by them. For the same reason the run that is in
-// the first store is to be deleted there, if this one is to go on.
+// it.
 //
-// In an [Archiver] the run has the times and digests of the file, and is there whole or not at all.
-// Into any other store the entries are appended, at the times of their import. Up to 16 MiB that is
-// one append; of more, a process that dies meanwhile leaves a part, which has to be deleted before
-// the file is imported again. One that fails deletes what it has made, unless somebody has gone on
-// with that meanwhile. In both the graphs of the run, which have no id but their digest, may be
-// left behind by an import that failed.
+// ErrExists if the store has a run of that id. A run can't be imported under another id: the keys
+// of its visits are made of its id, and other systems know by them what the visits did. For the
+// same reason delete the run in the first store if this one is to go on.
 //
-// A reader that is no [io.Seeker] is copied to a temporary file, for it is read twice. It is the
-// caller's: when ctx ends Import waits for a Read of it that is under way, so one that may block
-// has to be ended beside.
+// Into an [Archiver] the run comes whole or not at all, with the times and digests of the file.
+// Into any other store the entries are appended, at the times of their import. Up to 16 MiB are one
+// append. With more, a process that dies meanwhile leaves a part, which has to be deleted before
+// the file is imported again; an Import that fails deletes what it has made, unless somebody has
+// gone on with it meanwhile. In both kinds of stores an import that failed may leave behind graphs
+// of the run, which are known by their digests alone.
+//
+// The file is read twice: a reader that is no [io.Seeker] is copied to a temporary file. Closing
+// the reader is the caller's business. When ctx ends Import waits for a Read that is under way, so
+// end one that may block.
 func Import(ctx context.Context, s Store, r io.Reader, o ImportOptions) (Info, error) {
 	if err := needs(ctx, "Import", s, "reader", r); err != nil {
 		return Info{}, err

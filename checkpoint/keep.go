@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// Keep keeps a lease for as long as something is done under it: a lease that has an end is renewed,
-// in a goroutine, until stop is called. asked is when the Acquire was called that gave it. The
-// context is ctx, and is done sooner if the lease is lost, with a cause that is [ErrFenced]: see
-// [KeepFunc]. Of a lease without an end it is ctx itself, and nothing is renewed.
+// Keep keeps a lease for as long as something is done under it. A lease that has an end is renewed,
+// in a goroutine, until stop is called; asked is when the Acquire that gave it was called. The
+// context that is returned is ctx, but is done sooner if the lease is lost, with a cause that is
+// ErrFenced: see [KeepFunc]. For a lease without an end it is ctx itself, and nothing is renewed.
 //
-// stop has to be called, before the lease is given back. It waits for a renewal that is under way:
-// for ten seconds, if the store does not return when a context ends.
+// Call stop before the lease is given back. It waits for a renewal that is under way, for ten
+// seconds if the store does not return when a context ends.
 func Keep(ctx context.Context, s Store, l Lease, asked time.Time) (kept context.Context, stop func()) {
 	if l.Until.IsZero() {
 		return ctx, func() {}
@@ -33,21 +33,21 @@ func Keep(ctx context.Context, s Store, l Lease, asked time.Time) (kept context.
 	}
 }
 
-// KeepFunc is [Keep] for who ends what is done under the lease by himself. lost is called when the
-// lease is lost, once and from another goroutine, with an error that is [ErrFenced]:
+// KeepFunc is [Keep] for a caller that ends by itself what is done under the lease. lost is called
+// when the lease is lost, once and from another goroutine, with an error that is ErrFenced:
 //
 //   - at once if a Renew says so;
-//   - else shortly before the end of the lease, by the clock that does not jump, if no Renew was
-//     made until then: a sixth of what the lease lasts, or as long as the store took to give it, if
-//     that is longer, but never more than half of it. The error wraps that of the last Renew. So
-//     who has lost it knows before others may have it.
+//   - otherwise shortly before the end of the lease, by the clock that does not jump, if no Renew
+//     has succeeded by then. Shortly means a sixth of what the lease lasts, or as long as the store
+//     took to give it, if that is longer, but never more than half of it. The error wraps that of
+//     the last Renew. So the holder knows of the loss before others may have the lease.
 //
-// It is renewed when a third of its time is gone, and if that fails again and again, sooner each
-// time. That goes on when ctx is done.
+// The lease is renewed when a third of its time is gone, and if that fails again and again, sooner
+// each time, even when ctx is done.
 //
 // stop ends that and never blocks. It returns a channel that is closed when the goroutine has
-// ended, nil if there was none: a store that does not return when a context ends keeps it waiting.
-// A call of lost may be under way when stop returns, and none begins any more.
+// ended, nil if there was none; a store that does not return when a context ends keeps it waiting.
+// When stop returns a call of lost may be under way, and none begins any more.
 func KeepFunc(ctx context.Context, s Store, l Lease, asked time.Time, lost func(error)) (stop func() (ended <-chan struct{})) {
 	if l.Until.IsZero() {
 		return func() <-chan struct{} { return nil }

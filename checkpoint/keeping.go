@@ -2,8 +2,8 @@ package checkpoint
 
 import "context"
 
-// A Keeping tells who reads a log which deltas stay as they are, so need not be copied by who wants
-// to keep them. Its zero value is ready; it is for one loop at a time.
+// A Keeping tells the reader of a log which deltas stay as they are and so can be kept without a
+// copy. Its zero value is ready. Use one for one loop at a time.
 type Keeping struct {
 	delta []byte // of the entry that was yielded last, or nil
 }
@@ -23,8 +23,8 @@ func (k *Keeping) With(ctx context.Context) context.Context {
 }
 
 // Has reports whether delta, the Delta of the entry that was yielded last, may be kept and shared
-// for as long as one likes, if nobody writes to it. It keeps its envelope, of which it is half at
-// least.
+// for any time, if nobody writes to it. Keeping it keeps its envelope, at least half of which it
+// is.
 func (k *Keeping) Has(delta []byte) bool {
 	return k != nil && len(delta) > 0 && len(delta) == len(k.delta) && &delta[0] == &k.delta[0]
 }

@@ -6,9 +6,8 @@ import "strings"
 const amender = "amending/"
 
 // Amender returns the name under which owner takes the lease of a run only to say something of it,
-// as an answer or a note, and to give the lease back at once. So others tell it from an owner that
-// is at work on the run: who wants the lease waits a moment, and the run counts among those that
-// nobody is at work on.
+// such as an answer or a note, and gives it back at once. It tells others that nobody is at work on
+// the run: who wants the lease waits a moment, and the run counts as one that nobody is at work on.
 func Amender(owner string) string { return amender + owner }
 
 // Amends reports whether owner is an [Amender].

@@ -6,13 +6,14 @@ import (
 	"iter"
 )
 
-// Runs yields the runs that f selects, newest first and each once, in pages of f.Limit. A run that
-// is too damaged to be told of comes with its [*CorruptError], one that this program or these keys
-// can't read with the error that [Corrupt] makes of ErrVersion, ErrKey or ErrPlaintext, and of its
-// Info the id alone is known: not even whether f would select it. The loop goes on behind it. Any
-// other error comes with an Info that has no id, and ends the loop.
+// Runs yields the runs that f selects, newest first and each once, in pages of f.Limit. Runs that
+// begin or are deleted meanwhile may be among them; all others are.
 //
-// Runs that begin or are deleted meanwhile are among them or not; all others are.
+// A run that is too damaged to be told of comes with its [*CorruptError]. One that this program or
+// these keys can't read comes with the error that [Corrupt] makes of [ErrVersion], [ErrKey] or
+// [ErrPlaintext]. Of the Info of such a run only the id is known, not even whether f would select
+// it. The loop goes on behind it. Any other error comes with an Info that has no id, and ends the
+// loop.
 func Runs(ctx context.Context, s Store, f Filter) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		if err := needs(ctx, "Runs", s, "store", s); err != nil {

@@ -171,11 +171,11 @@ type Store interface {
 	// Stat returns what is known of a run without reading its log.
 	Stat(ctx context.Context, run string) (Info, error)
 
-	// List returns a page of the runs that f selects, the one that came into the store last first:
-	// runs of this store from the newest to the oldest, and one that [Import] has brought where it
-	// came. Where one came while another was still being written, by a Restore, a Fork or a large
-	// first Append, either may be the later one: who looks for what is new may find it behind a run
-	// that he knows.
+	// List returns a page of the runs that f selects, in the order in which they came into the
+	// store, the last one first. That is from the newest to the oldest run of this store; a run
+	// that [Import] has brought stands where it came. If a run came while another was still being
+	// written, by a Restore, a Fork or a large first Append, either may count as the later one: a
+	// reader that looks for new runs may find one behind a run that it knows.
 	//
 	// A run that is too damaged to be told of ends its page: with a *CorruptError that names it,
 	// beside the runs before it. A run that this program or these keys can't read ends it too, with
@@ -263,11 +263,11 @@ type Follower interface {
 	Follow(run string) (grown <-chan struct{}, stop func())
 }
 
-// An Attended context is of a call whose caller goes on without it if it does not return in time,
-// as a dispatcher does with the appends of a run behind its grace period. So a store need not
+// An Attended context belongs to a call whose caller goes on without it if it does not return in
+// time, as a dispatcher does with the appends of a run behind its grace period. A store need not
 // return when such a context ends while it writes: what is left is a goroutine, until the write has
-// ended. One that wraps another store and hands on a context of its own makes that return as for
-// any other.
+// ended. A store that wraps another one and hands on a context of its own makes that return as with
+// any other context.
 type Attended interface {
 	context.Context
 	// Attended does nothing.

@@ -17,9 +17,8 @@ type Finding struct {
 	Reason string
 }
 
-// String tells the run, the part and the reason. The zero Finding, which comes with the error that
-// a loop ends with, is none; and of one that names a run alone, beside the error of a run that
-// can't be read, it says that.
+// String tells the run, the part and the reason. A loop that ends with an error yields with it the
+// zero Finding, or, if a run can't be read, one that names the run alone; String says so of both.
 func (f Finding) String() string {
 	if f == (Finding{}) {
 		return "no finding"
@@ -50,16 +49,19 @@ const (
 	PartStore    Part = "store"    // what belongs to no run that there is, or to several
 )
 
-// Verify reads all that the store has of a run, and yields what is wrong with it: nothing if it is
-// whole. It changes nothing and takes no lease; of a run that is live it verifies the log as it
-// stands when the loop begins, and if it is trimmed or deleted meanwhile the loop ends with
-// ErrTrimmed or ErrNotFound. Of the log of a store that is no [Archiver] it finds the first damage
-// only, and what is wrong with a digest only if that hands the context of its Read to
-// [Span.Entries]; of an Archiver that does not go on behind an append which it can't read, it finds
-// nothing behind that. A graph that the store does not have is no damage: a run can be read
-// without.
+// Verify reads all that the store has of a run and yields what is wrong with it: nothing if it is
+// whole. It changes nothing and takes no lease. The log of a run that is live is verified as it
+// stands when the loop begins; if it is trimmed or deleted meanwhile the loop ends with ErrTrimmed
+// or ErrNotFound. A graph that the store does not have is no damage: a run can be read without it.
 //
-// The error that a loop may end with is not about what is stored: ErrNotFound, ErrClosed, ctx's, a
+// How much is found depends on the store:
+//
+//   - In the log of a store that is no [Archiver], the first damage only, and a wrong digest only
+//     if the store hands the context of its Read to [Span.Entries].
+//   - With an Archiver that does not go on behind an append it can't read, nothing behind that
+//     append.
+//
+// The error with which a loop may end is not about what is stored: ErrNotFound, ErrClosed, ctx's, a
 // version that this program does not know, or [*ArgumentError].
 func Verify(ctx context.Context, s Store, run string) iter.Seq2[Finding, error] {
 	return func(yield func(Finding, error) bool) {

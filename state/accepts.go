@@ -12,16 +12,18 @@ import (
 	"time"
 )
 
-// Accepts reports whether raw is the JSON of a value of this type, more strictly than encoding/json
-// decodes: kinds have to agree, integers to be integers in range, arrays to have their length, and
-// objects to have no unknown or repeated members. null is accepted only where Go has nil. Half a
-// character, as \ud800, is text, and is read as U+FFFD, as encoding/json has it. Types with their
-// own marshaller accept any JSON. What one version accepts all do.
+// Accepts returns nil if raw is the JSON of a value of this type, and else what is wrong. It is
+// stricter than encoding/json: kinds have to agree, integers to be integers in range, arrays to
+// have their length, and objects to have no unknown or repeated members. null is accepted only
+// where Go has nil. Half a character, such as \ud800, is text and is read as U+FFFD, as
+// encoding/json has it. Types with their own marshaller accept any JSON. What one version of this
+// package accepts every later one does.
 func (t Type) Accepts(raw []byte) error { return t.look(raw, false) }
 
-// Decodes is Accepts for what is new: of [time.Time], [json.Number], and the types of math/big and
-// net/netip it accepts what they can decode, but looks at no keys of maps that are of these types.
-// Keys that are integers have to be written as Go does. Later versions may know more types.
+// Decodes is Accepts for new values: of time.Time, json.Number, and the types of math/big and
+// net/netip it accepts only what they can decode, but it does not look at keys of maps that are of
+// these types. Keys that are integers have to be written as Go writes them. Later versions may know
+// more types.
 func (t Type) Decodes(raw []byte) error { return t.look(raw, true) }
 
 func (t Type) look(raw []byte, closely bool) error {

@@ -35,26 +35,26 @@
 // types that JSON can't bring back; a value that can't be encoded, or holds invalid
 // UTF-8, fails the visit that wrote it.
 //
-// Cells are written to with their methods. One that is assigned to, alone or with the struct
-// around it (*s = S{}), would be seen by the node and lost: that fails the visit, or refuses the
-// call, with an [AssignError]. A Check() error of the state may only read.
+// Write to cells with their methods. A cell that is assigned to, alone or with the struct around it
+// (*s = S{}), would show the new value to the node and then lose it: that fails the visit, or
+// refuses the call, with an [AssignError]. A Check() error of the state may only read.
 //
 // A draft, like any Go value, may be used by one goroutine at a time: a node whose
 // goroutines write to it side by side has to order them itself.
 //
 // # What a value is after it was saved
 //
-// It is what encoding/json makes of it, there and back, from when it is written: the node that
-// wrote it reads the same. nil and empty stay apart, and numbers are as they were. Not as they were
-// written are:
+// It is what encoding/json makes of it, there and back, from the moment it is written: the node
+// that wrote it reads the same. nil and empty stay apart, and numbers are as they were. These
+// change:
 //
-//   - a field that the option omitempty or omitzero left out: it is zero, so an empty list is nil;
-//   - a pointer to what JSON says as null: it is nil. A nil json.RawMessage is null, and another
-//     one has no space between its values;
-//   - a time.Time: of its zone it has the offset, and no name. If that offset has seconds, as those
-//     of the 19th century have, they are cut and the instant moves by them: write t.UTC(). A key of
-//     a [Map] keeps the instant;
-//   - pointers to one value: each points to one of its own.
+//   - A field that the option omitempty or omitzero leaves out is zero, so an empty list is nil.
+//   - A pointer to something whose JSON is null is nil. A nil json.RawMessage is null, and any
+//     other one has no space between its values.
+//   - A time.Time keeps the offset of its zone and loses its name. If the offset has seconds, as
+//     those of the 19th century do, they are cut and the instant moves by them: write t.UTC(). A
+//     key of a [Map] keeps the instant.
+//   - Pointers to one value become pointers to copies of their own.
 //
 // # What a state may be
 //
@@ -62,13 +62,18 @@
 //
 //	func (q *Inquiry) Check() error // nil if q may be so
 //
-// A dispatcher asks it before a state counts: of what a run or a turn begins with, of what the in
-// of an Embed or EachGraph has written, at the end of each superstep, and of what an Edit makes of
-// it; and, of all frames that are open, when a run that rests or was left goes on, since another
-// version of the program may allow less. It has a pointer receiver, may only read, and may keep
-// nothing. It is asked of the whole state, not of structs inside it, nor of the struct of a [Whole]
-// that is the state: make that a field of a struct with a Check. Package dispatcher says what comes
-// of its error.
+// A dispatcher asks it before a state counts:
+//
+//   - about what a run or a turn begins with;
+//   - about what the in of an Embed or EachGraph has written;
+//   - at the end of each superstep;
+//   - about what an Edit makes of a state;
+//   - about all frames that are open, when a run that rests or was left goes on, since another
+//     version of the program may allow less.
+//
+// Check has a pointer receiver, may only read, and may keep nothing. It is asked about the whole
+// state, not about structs inside it. If the state is a [Whole], Check of its struct is not asked:
+// make the Whole a field of a struct with a Check. Package dispatcher says what comes of its error.
 //
 // # For dispatchers
 //

@@ -40,8 +40,8 @@ func Sayable(t time.Time) bool {
 	return 0 <= y && y <= 9999
 }
 
-// CheckText returns ErrUTF8 if a string in v is not valid UTF-8, of which raw is the JSON:
-// encoding/json writes other text for it without a word. It is for what is kept beside cells.
+// CheckText returns [ErrUTF8] if a string in v, of which raw is the JSON, is not valid UTF-8:
+// encoding/json silently writes other text for it. It is for what is kept beside cells.
 func CheckText(v any, raw []byte) error {
 	if utf8.Valid(raw) && !bytes.Contains(raw, []byte(`\ufffd`)) {
 		return nil

@@ -5,13 +5,13 @@ import (
 	"iter"
 )
 
-// A Set is a cell that holds different elements; two are the same if their JSON is.
-// Parallel additions merge, and so do removals of other elements; Clear conflicts with any
-// other write. The zero Set is empty.
+// A Set is a cell that holds different elements; two are the same if their JSON is. Parallel
+// additions merge, and so do removals of other elements; Clear conflicts with any other write. The
+// zero Set is empty.
 //
-// A program that writes other JSON for its elements does not find those of before. Keep the fields
-// of a T that is a struct in their order, and their options: of these alone nobody can tell that
-// the type has changed. Where it has a field more, a Migration writes the elements anew.
+// A program that writes its elements as other JSON does not find those that are stored. So if T is
+// a struct keep the order of its fields and their options: a change of these alone does not show as
+// a change of type. If T gets another field, a Migration writes the elements anew.
 type Set[T comparable] struct {
 	_ [0]*T
 	c keyedCell

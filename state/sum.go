@@ -121,13 +121,13 @@ func (c *sumCell) add(k num, d uint64) bool {
 
 func (c *sumCell) set(v uint64) { c.pend, c.w = v, c.w.with(opSet) }
 
-// A Sum is a cell that adds up: parallel additions merge, Set conflicts with any other
-// write. A sum that overflows, or that becomes NaN or infinite, fails the visit or the
-// superstep. The zero Sum is 0. A sum is a number in JSON, also if N has a marshaller of its own.
+// A Sum is a cell that adds up: parallel additions merge, Set conflicts with any other write. A sum
+// that overflows, or that becomes NaN or infinite, fails the visit or the superstep. The zero Sum
+// is 0. A sum is a number in JSON, also if N has a marshaller of its own.
 //
-// Sums of floats depend on the order of additions in their last digits. What a frame inside has
-// added is added to the frame around it as one number, so a Sum behind a Loop may differ there from
-// the one that the loop has decided by.
+// The last digits of a sum of floats depend on the order of additions. What an inner frame has
+// added is added to the outer one as one number, so behind a Loop a Sum may differ from the one by
+// which the loop has decided.
 type Sum[N Number] struct {
 	_ [0]*N
 	c sumCell

@@ -31,7 +31,7 @@ func ordered(args []string) (o order, err error) {
 	flags.StringVar(&o.dir, "dir", "", "keep stores under `DIR` while measuring; it says which disk is measured (default: for temporary files)")
 	flags.StringVar(&o.profile, "cpuprofile", "", "write a profile of the processor, of both sides of what is measured, into `FILE`")
 	from := flags.String("from", "", "measure nothing, and take the rows that an earlier -json printed into `FILES`, separated by commas")
-	flags.StringVar(&o.page, "page", "", "put the rows as a table into `FILE`, which has a place for it, as ../docs/performance.md has")
+	flags.StringVar(&o.page, "page", "", "put the rows as a table into `FILE`, which has a place for it, as ../docs/measurements.md has")
 	_ = flags.Parse(args) // it ends the process instead
 	if flags.NArg() > 0 {
 		return o, fmt.Errorf("%q belongs to no flag: -only takes names with commas and no spaces between them, and -json prints what > puts into a file", flags.Arg(0))

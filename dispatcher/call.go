@@ -194,6 +194,9 @@ func (r *run) find(w *wishes, input func(any)) early {
 			return early{err: err}
 		}
 	}
+	if w.unlessCancelled && r.m.status == checkpoint.StatusCancelled {
+		return r.leaveCancelled()
+	}
 	if w.giving != nil {
 		var e early
 		if posts, e = r.answerFirst(posts); e.now() {

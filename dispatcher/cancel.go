@@ -75,12 +75,14 @@ func endedBy(ctx context.Context, p checkpoint.Post) bool {
 
 func (c *postedCancel) Unwrap() error { return c.error }
 
-func postedCause(p checkpoint.Post) *postedCancel {
-	how := postedHow(p)
+func postedCause(p checkpoint.Post) *postedCancel { return cancelOf(postedHow(p), p.ID) }
+
+// cancelOf is the cause of a cancel of which a post tells, or the log: then the id is "".
+func cancelOf(how checkpoint.Resting, post string) *postedCancel {
 	if how.Cause == "" {
-		return &postedCancel{context.Canceled, how.By, p.ID}
+		return &postedCancel{context.Canceled, how.By, post}
 	}
-	return &postedCancel{errors.New(how.Cause), how.By, p.ID}
+	return &postedCancel{errors.New(how.Cause), how.By, post}
 }
 
 // postedHow is what a posted cancel says.

@@ -195,8 +195,8 @@ func (d *Dispatcher[S]) Note(ctx context.Context, run, name string, value any, o
 //   - A cancelled run stays as it is. If a call still has its lease the log notes the further
 //     cancel.
 //
-// Run, Resume and Continue go on with a cancelled run, whoever calls them; a caller that must not
-// looks at State first. The run may be of another graph than the dispatcher's. The text of cause is
+// Run, Resume and Continue go on with a cancelled run, whoever calls them, unless they are given
+// [UnlessCancelled]. The run may be of another graph than the dispatcher's. The text of cause is
 // kept; nil means no cause. [Author] says who cancels: the log, events, HistoryOf and the [*Rest]
 // of the call that was at work tell it.
 //
@@ -218,7 +218,9 @@ func (d *Dispatcher[S]) Cancel(ctx context.Context, run string, cause error, opt
 //
 // [Author] says who gives the answer, [Because] why. A live run that has not come to rest yet goes
 // on at once; any other with the next Run or Resume. Answer does not wait for that, and is never
-// ErrBusy. As State, it calls the store on the caller's goroutine.
+// ErrBusy. As State, it calls the store on the caller's goroutine. A run that was cancelled takes
+// answers too; to answer only if it was not, go on with it in one call that has [Answering] and
+// [UnlessCancelled].
 //
 // Answer returns when the answer is durable. It is in the log, or, if somebody is at work on the
 // run or something else waits for it, in a message that whoever drives the run soon drains into the

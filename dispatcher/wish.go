@@ -16,10 +16,11 @@ import (
 )
 
 // A RunOption is one more wish of a call that runs something: [From], [Expire], [Settings],
-// [Labels], [Correlation], [Drain], [Manual], [OrStart] or [Answering]; or of one that changes a
-// run and runs nothing, or answers first: [Author], [Because], [Message], and for Note From. Each
-// may be given once, but for Answering. A call refuses a bad one, with an [*OptionError], a
-// [*SecretError] or a [*LimitError], before anything happens. The zero RunOption wishes nothing.
+// [Labels], [Correlation], [Drain], [Manual], [UnlessCancelled], [OrStart] or [Answering]; or of
+// one that changes a run and runs nothing, or answers first: [Author], [Because], [Message], and
+// for Note From. Each may be given once, but for Answering. A call refuses a bad one, with an
+// [*OptionError], a [*SecretError] or a [*LimitError], before anything happens. The zero RunOption
+// wishes nothing.
 type RunOption struct {
 	name string
 	wish func(*wishes) error
@@ -208,16 +209,18 @@ type wishes struct {
 	by          string // Author
 	because     string
 	manual      bool
-	ears        *listener // of the Stream that the call belongs to
-	drain       <-chan struct{}
-	orStart     bool
-	answers     map[string]any // by interrupt; nil: none
-	giving      *giving        // them
-	unsaid      error          // why what they are can't be said; of a run that is there
-	apart       bool           // they can't share the append of the resume, as the call has found
-	since       uint64         // where the run stood then
-	knew        []string       // the cancels that waited when the call began
-	graceEnd    time.Time      // what is left of its grace period then; zero if that has not begun
+	// unlessCancelled: a cancelled run is left alone
+	unlessCancelled bool
+	ears            *listener // of the Stream that the call belongs to
+	drain           <-chan struct{}
+	orStart         bool
+	answers         map[string]any // by interrupt; nil: none
+	giving          *giving        // them
+	unsaid          error          // why what they are can't be said; of a run that is there
+	apart           bool           // they can't share the append of the resume, as the call has found
+	since           uint64         // where the run stood then
+	knew            []string       // the cancels that waited when the call began
+	graceEnd        time.Time      // what is left of its grace period then; zero if that has not begun
 }
 
 // nothing is what most calls wish, by their modes. It is never written to.

@@ -149,6 +149,9 @@ func (e *InDoubtError) Unwrap() error { return e.Err }
 //   - The error wraps [NotDone]: the next attempt does the effect again.
 //   - The effect is [Replayable]: it is done again under the same key.
 //
+// The end of the run's context ends that of fn. An fn that should rather finish calls the other
+// side with [context.WithoutCancel], and is waited for as long as a call's grace period.
+//
 // The same key with another input is [ErrInputChanged]. Inputs are the same if their JSON is, in
 // which the fields of a struct have their order. What was kept has to be a value of Out
 // ([state.Type.Accepts]); if it is not, because another version of the program renamed or removed a

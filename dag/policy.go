@@ -47,7 +47,7 @@ const (
 	// of the items behind it, finished or not, so that it does not depend on which was quicker.
 	// What those did outside has been done. If something has to make up for it, use Collect.
 	Stop Errors = iota
-	// Collect: all other items run, and the Each ends well. What follows it learns of the
-	// failures from [Failures].
+	// Collect: all other items run, and the Each ends well. What follows it learns of the failures
+	// from [Failures]; if nothing follows it, events alone tell of them.
 	Collect
 )

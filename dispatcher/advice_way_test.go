@@ -93,7 +93,7 @@ func TestAdviceTurn(t *testing.T) {
 	}{
 		"a question":      {effectNode(t, askFor[int], dag.Policy{}), nil, "is interrupted: Answer what it waits for, and bring it to its end with Resume"},
 		"a pause":         {effectNode(t, nothing[Tale], dag.Policy{}), []string{"pay"}, "is interrupted: bring it to its end with Resume"},
-		"a failure":       {effectNode(t, fails, dag.Policy{}), nil, "is failed: bring it to its end with Resume"},
+		"a failure":       {effectNode(t, fails, dag.Policy{}), nil, "is failed: bring it to its end with Resume, behind an Edit if it would fail again, or go back with Rewind"},
 		"an end it fails": {frozen(t, end), nil, "is failed: it would only fail again: go back with Rewind"},
 	} {
 		var store memory.Store

@@ -27,6 +27,6 @@ func (v *visit) chooses(n *dag.PlanNode, chosen []string) *userError {
 }
 
 func undeclared(n *dag.PlanNode, outcome string) *userError {
-	err := fmt.Errorf("outcome %.200q is not declared: %s", outcome, strings.Join(n.Outcomes, ", "))
+	err := fmt.Errorf("outcome %.200q is not declared: declared are %s", outcome, strings.Join(n.Outcomes, ", "))
 	return &userError{kind: dag.FailedOutcome, err: err}
 }

@@ -70,7 +70,7 @@ func TestChooseUndeclared(t *testing.T) {
 	res, err := process(t, g, new(memory.Store), dispatcher.Options{}).Run(t.Context(), run, nil)
 	rests(t, res, err, checkpoint.StatusFailed, "choose")
 	var failed *dispatcher.NodeError
-	if !errors.As(err, &failed) || failed.Kind != dag.FailedOutcome || !strings.Contains(err.Error(), `outcome "d" is not declared: a, b, `) {
+	if !errors.As(err, &failed) || failed.Kind != dag.FailedOutcome || !strings.Contains(err.Error(), `outcome "d" is not declared: declared are a, b, `) {
 		t.Errorf("the run failed with %v", err)
 	}
 }
@@ -85,7 +85,7 @@ func TestChooseUndeclaredAndHuge(t *testing.T) {
 	res, err := process(t, g, &store, dispatcher.Options{}).Run(t.Context(), run, nil)
 	rests(t, res, err, checkpoint.StatusFailed, "choose")
 	res, err = process(t, g, &store, dispatcher.Options{}).State(t.Context(), run)
-	if err != nil || len(res.Failures) != 1 || !strings.Contains(res.Failures[0].Message, `dd" is not declared: a, b, `) {
+	if err != nil || len(res.Failures) != 1 || !strings.Contains(res.Failures[0].Message, `dd" is not declared: declared are a, b, `) {
 		t.Errorf("the failures are %.300q, %v", fmt.Sprint(res.Failures), err)
 	}
 }

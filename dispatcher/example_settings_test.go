@@ -77,5 +77,5 @@ func Example_settings() {
 	// then {"max_tokens":500,"name":"small"}
 	// now  {"max_tokens":4000,"name":"large"}
 	// blue order-7
-	// dispatcher: run "summary-2": settings hold what looks like a secret at .api_key: its name says so
+	// dispatcher: run "summary-2": settings hold what looks like a secret at .api_key: its name says so: name where it is found, and have the node fetch it
 }

@@ -38,6 +38,8 @@ func (m *machine) unfinished() string {
 		return "it would only fail again: go back with Rewind"
 	case m.status == checkpoint.StatusInterrupted && slices.ContainsFunc(m.pendings(), (*pending).asks):
 		return "Answer what it waits for, and bring it to its end with Resume"
+	case m.status == checkpoint.StatusFailed:
+		return "bring it to its end with Resume, behind an Edit if it would fail again, or go back with Rewind"
 	}
 	return "bring it to its end with Resume"
 }

@@ -49,6 +49,9 @@ type Migration struct {
 	//   - An open visit that is renamed has another idempotency key from then on, and so has a
 	//     visit of a later node that gets the name of a renamed or forgotten one.
 	//   - A visit is not renamed or forgotten while an effect of it was begun and has not ended.
+	//   - A node that is put before an open one takes its name here, {"ship": "insure"}: the open
+	//     visit becomes one of the new node, and the old node follows. Forgetting the open visit is
+	//     refused, since its node is still in the graph.
 	Nodes map[string]string
 	// State changes the state of a frame that is open: the run's own (path "") and those of the
 	// graphs that its visits hold. It gets an object of the cells that are not zero, by their

@@ -30,7 +30,7 @@ func (e *SecretError) Error() string {
 	if e.Path == "." { // it is all of it
 		at = ""
 	}
-	return fmt.Sprintf("dispatcher: %s %s what looks like a secret%s: %s", e.In, verb, at, e.Reason)
+	return fmt.Sprintf("dispatcher: %s %s what looks like a secret%s: %s: name where it is found, and have the node fetch it", e.In, verb, at, e.Reason)
 }
 
 // secretIn finds the first secret in a value that JSON was decoded to: in the order of

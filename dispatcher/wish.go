@@ -327,11 +327,11 @@ func (w *wishes) opening(c *core) *checkpoint.Opening {
 func (w *wishes) fits(t *told) error {
 	switch {
 	case len(w.labels) > 0 && !maps.Equal(w.labels, t.labels):
-		return &OptionError{"Labels", "are not those that the run was opened with"}
+		return &OptionError{"Labels", "are not those that the run was opened with: leave them out, or begin another run"}
 	case w.correlation != "" && w.correlation != t.correlation:
 		return &OptionError{"Correlation", fmt.Sprintf("%q is not that of the run, %q", w.correlation, t.correlation)}
 	case w.changes(t) && w.author == "":
-		return &OptionError{"Settings", "are to be changed and have no author"}
+		return &OptionError{"Settings", "are to be changed and have no author: say who changes them, or leave them out"}
 	}
 	return nil
 }

@@ -217,11 +217,17 @@ func (s *Supervisor) learn(t *ticket) *ticket {
 	return s.hold.tries
 }
 
-// moot reports whether there was nothing to write: the run rested already, exists, or is
-// somebody's.
+// moot reports whether there was nothing to write: the run rested already, exists, is somebody's, or
+// is not where the call wants it, since others have moved it on or deleted it.
 func (o outcome) moot() bool {
-	return o.idle || errors.Is(o.err, checkpoint.ErrExists) || errors.Is(o.err, checkpoint.ErrBusy) ||
-		errors.Is(o.err, dispatcher.ErrStillRunning)
+	return o.idle || slices.ContainsFunc(refusals, func(err error) bool { return errors.Is(o.err, err) })
+}
+
+// Errors of calls that have written nothing, and not for want of room.
+var refusals = []error{
+	checkpoint.ErrExists, checkpoint.ErrBusy, dispatcher.ErrStillRunning, checkpoint.ErrNotFound,
+	dispatcher.ErrStaleCursor, checkpoint.ErrCursor, dispatcher.ErrCompleted, dispatcher.ErrNotCompleted,
+	dispatcher.ErrNotAwaited,
 }
 
 // mark notes whether a run whose work is over was left running since the store had no room. Of one

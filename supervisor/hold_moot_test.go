@@ -1,0 +1,125 @@
+package supervisor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dispatcher"
+	"github.com/pawlgo/pawl/supervisor"
+)
+
+// A run that somebody else has gone on with, brought to its end or deleted while it waited behind a
+// store without room has nothing to write: who waits for it is told so, and it keeps nobody from
+// trying the store.
+func TestRunsThatOthersHaveMovedOnDoNotHoldUpTheOthers(t *testing.T) {
+	ctx := context.Background()
+	for name, of := range map[string]struct {
+		continues func(at *result) []dispatcher.RunOption
+		calls     func(d *dispatcher.Dispatcher[parcel], run string, drain dispatcher.RunOption) (*result, error)
+		moves     func(d *dispatcher.Dispatcher[parcel], store checkpoint.Store, run string) error
+		want      error
+	}{
+		"has an entry more": {
+			continues: func(at *result) []dispatcher.RunOption { return []dispatcher.RunOption{dispatcher.From(at.Cursor)} },
+			moves: func(d *dispatcher.Dispatcher[parcel], _ checkpoint.Store, run string) error {
+				return d.Note(ctx, run, "shop.seen", nil)
+			},
+			want: dispatcher.ErrStaleCursor,
+		},
+		"is deleted": {
+			continues: func(*result) []dispatcher.RunOption { return nil },
+			moves: func(_ *dispatcher.Dispatcher[parcel], store checkpoint.Store, run string) error {
+				return store.Delete(ctx, run)
+			},
+			want: checkpoint.ErrNotFound,
+		},
+		"is deleted, and made again": {
+			continues: func(at *result) []dispatcher.RunOption { return []dispatcher.RunOption{dispatcher.From(at.Cursor)} },
+			moves: func(d *dispatcher.Dispatcher[parcel], store checkpoint.Store, run string) error {
+				return errors.Join(store.Delete(ctx, run), d.Create(ctx, run, nil))
+			},
+			want: checkpoint.ErrCursor,
+		},
+		"is answered": {
+			continues: func(at *result) []dispatcher.RunOption {
+				return []dispatcher.RunOption{dispatcher.Expire(at.Interrupts[0].ID)}
+			},
+			moves: func(d *dispatcher.Dispatcher[parcel], _ checkpoint.Store, run string) error {
+				return d.Answer(ctx, run, "", true)
+			},
+			want: dispatcher.ErrNotAwaited,
+		},
+		"is completed": {
+			calls: func(d *dispatcher.Dispatcher[parcel], run string, drain dispatcher.RunOption) (*result, error) {
+				return d.Resume(ctx, run, drain)
+			},
+			moves: func(d *dispatcher.Dispatcher[parcel], _ checkpoint.Store, run string) error {
+				_, err := d.Continue(ctx, run, dispatcher.Answering("", true))
+				return err
+			},
+			want: dispatcher.ErrCompleted,
+		},
+		"has had no turn": {
+			calls: func(d *dispatcher.Dispatcher[parcel], run string, drain dispatcher.RunOption) (*result, error) {
+				return d.Turn(ctx, run, func(*parcel) {}, drain)
+			},
+			want: dispatcher.ErrNotCompleted,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := newDevice()
+				d, other := asking(t, store), asking(t, &store.Store) // for which there is room
+				s := supervise(t, store, supervisor.Options{Cap: 1}, d)
+				store.full.Store(true)
+				first := submit(t, s, d, "", "first")
+				synctest.Wait()
+				var waits []func() error
+				for i := range 50 {
+					run := fmt.Sprint("r-", i)
+					at, err := other.Run(ctx, run, nil)
+					if !errors.Is(err, dispatcher.ErrInterrupted) {
+						t.Fatal(err)
+					}
+					if of.calls != nil {
+						task := calls(t, s, d, run, func(_ context.Context, drain dispatcher.RunOption) (*result, error) { return of.calls(d, run, drain) })
+						waits = append(waits, func() error { _, err := task.Wait(ctx); return err })
+					} else {
+						task, err := s.Continue(ctx, "", run, of.continues(at)...)
+						if err != nil {
+							t.Fatal(err)
+						}
+						waits = append(waits, func() error { _, err := task.Wait(ctx); return err })
+					}
+					if of.moves != nil {
+						if err := of.moves(other, &store.Store, run); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+				began := time.Now()
+				last := submit(t, s, d, "", "last")
+				for _, wait := range waits {
+					if err := wait(); !errors.Is(err, of.want) {
+						t.Errorf("who waits is told %v, want %v", err, of.want)
+					}
+				}
+				if took := time.Since(began); took > 10*time.Second {
+					t.Errorf("it took %v", took)
+				}
+				holds(t, s, 2) // those that have to write
+				store.full.Store(false)
+				ends(t, first, dispatcher.ErrInterrupted)
+				ends(t, last, dispatcher.ErrInterrupted)
+				if _, err := s.Drain(ctx); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}

@@ -63,8 +63,9 @@
 //   - The first of these that comes to rest, or is still at work when the next one would try, ends
 //     that. One that was at work before does not. If the store is full again before any has come
 //     to rest, the next wait is longer still.
-//   - A run that is refused four times more while others come to rest, as one of large values may
-//     be where small ones still fit, waits no more: it ends with checkpoint.ErrFull.
+//   - A run that is refused four times more while others come to rest and it comes no further, as
+//     one of large values may be where small ones still fit, waits no more: it ends with
+//     checkpoint.ErrFull.
 //   - A call of [Go] is made again only if its run is not in the store, where it has changed
 //     nothing; else it ends with checkpoint.ErrFull, and Recover goes on with the run.
 //   - A Drain does not wait for room. It lists the runs that do in [Drain].Waiting if the store has

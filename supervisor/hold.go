@@ -16,8 +16,9 @@ const (
 	longestHold = 30 * time.Second
 )
 
-// mostLone is how often a run is put back though others have found room meanwhile: the store has
-// none for it alone, as for a large value, and each of its tries keeps the others from beginning.
+// mostLone is how often a run that comes no further is put back though others have found room
+// meanwhile: the store has none for it alone, as for a large value, and each of its tries keeps the
+// others from beginning.
 const mostLone = 3
 
 // A hold keeps runs from beginning while the store has no room. It has no goroutine: a timer has
@@ -63,6 +64,22 @@ func (s *Supervisor) stands(ctx context.Context, run string) (standing, uint64) 
 	default:
 		return running, info.Head.Seq
 	}
+}
+
+// further reports whether a run has come further since it was held: each call says anew that the
+// run goes on, and perhaps that an effect begins. What can't be read, or was trimmed, tells
+// nothing.
+func (s *Supervisor) further(ctx context.Context, run string, held, now outcome) bool {
+	if held.err == nil || held.stands == unknown || now.head <= held.head {
+		return false
+	}
+	for e := range s.store.Read(ctx, run, held.head+1, now.head) {
+		switch e.Kind {
+		case checkpoint.Done, checkpoint.EffectEnded, checkpoint.Superstep:
+			return true
+		}
+	}
+	return false
 }
 
 // fitting are the options of a Continue of a run whose head was at head when it was submitted. One
@@ -112,7 +129,10 @@ func (s *Supervisor) restsMeanwhile(ctx context.Context, t *ticket) (outcome, bo
 func (s *Supervisor) putBack(t *ticket) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if t.held.err != nil && t.rested != s.rested {
+	switch {
+	case t.out.further:
+		t.lone = 0
+	case t.held.err != nil && t.rested != s.rested:
 		t.lone++
 	}
 	t.rested = s.rested
@@ -217,8 +237,8 @@ func (s *Supervisor) learn(t *ticket) *ticket {
 	return s.hold.tries
 }
 
-// moot reports whether there was nothing to write: the run rested already, exists, is somebody's, or
-// is not where the call wants it, since others have moved it on or deleted it.
+// moot reports whether there was nothing to write: the run rested already, exists, is somebody's,
+// or is not where the call wants it, since others have moved it on or deleted it.
 func (o outcome) moot() bool {
 	return o.idle || slices.ContainsFunc(refusals, func(err error) bool { return errors.Is(o.err, err) })
 }

@@ -26,7 +26,7 @@ type ticket struct {
 	alone           bool                    // its call is not one that goes on with the run, and is not made twice
 	held            outcome                 // of the call before, if that had no room and is made again; else zero
 	rested          uint64                  // of the supervisor, when it had no room last
-	lone            int                     // how often it had no room again where others had found some meanwhile
+	lone            int                     // how often it had no room again where others had found some meanwhile, since it came further
 	over            bool                    // call has returned out, which end has still to make known
 	next, late      *ticket                 // of those who have joined it at work, or when it was over and the run completed; end says what becomes of them
 
@@ -47,6 +47,7 @@ type outcome struct {
 	idle      bool     // the run was not left running any more when its turn came
 	stands    standing // if it is full
 	head      uint64   // of the run then
+	further   bool     // than where it stood when it was held before
 	err       error
 }
 
@@ -96,7 +97,9 @@ func (s *Supervisor) submit(
 		}
 		out := call(of)
 		if out.full() {
-			out.stands, out.head = s.stands(context.WithoutCancel(of), run) // a Drain may have ended the call
+			lasts := context.WithoutCancel(of) // a Drain may have ended the call
+			out.stands, out.head = s.stands(lasts, run)
+			out.further = s.further(lasts, run, own.held, out)
 		}
 		return out
 	}

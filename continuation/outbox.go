@@ -31,8 +31,7 @@ func (r *Runtime) note(ctx context.Context, h *history, n *deliveryNote) (tries 
 			return tries, nil
 		case busy(err) && time.Since(began) < noting:
 			err = r.await(ctx, h.info, pause)
-		case errors.Is(err, dispatcher.ErrStaleCursor),
-			errors.Is(err, checkpoint.ErrCursor): // another run has its id meanwhile, and is shorter
+		case moved(err):
 			err = nil
 		}
 		if err == nil {
@@ -81,7 +80,7 @@ func (r *Runtime) suppress(ctx context.Context, run string, status DeliveryStatu
 		switch err = r.write(ctx, h, deliveryNote{Status: status, Key: d.Key}); {
 		case err == nil:
 			return nil
-		case errors.Is(err, dispatcher.ErrStaleCursor):
+		case moved(err):
 			continue
 		case !busy(err) || time.Since(began) >= noting:
 			return fmt.Errorf("continuation: the follow-up %s is not suppressed: %w", d.Key, err)
@@ -100,6 +99,12 @@ func (r *Runtime) write(ctx context.Context, h *history, n deliveryNote) error {
 // busy reports whether somebody has the lease of a run.
 func busy(err error) bool {
 	return errors.Is(err, dispatcher.ErrBusy) || errors.Is(err, dispatcher.ErrStillRunning)
+}
+
+// moved reports whether a run no longer stands where it was read: it has an entry more, or another
+// one has its id meanwhile, and is shorter.
+func moved(err error) bool {
+	return errors.Is(err, dispatcher.ErrStaleCursor) || errors.Is(err, checkpoint.ErrCursor)
 }
 
 // gone reports whether there is no such run, or none any more.

@@ -184,11 +184,17 @@ func (s *Supervisor) unlessRested(
 		from := dispatcher.From(checkpoint.Cursor{Run: run, Seq: now.Head.Seq})
 		out := outcomeOf(r.Continue(ctx, run, append(all[:len(all):len(all)], from)...))
 		out.idle = resting || how == recovers && now.Status == checkpoint.StatusCompleted // and those who joined get its result
-		var rest *dispatcher.Rest                                                         // of a run that went on, and whose node may have failed with anything
-		if !errors.Is(out.err, dispatcher.ErrStaleCursor) || errors.As(out.err, &rest) {
+		if !out.moved() {
 			return out
 		}
 	}
+}
+
+// moved reports whether the run was no longer where it was looked at: it has an entry more, or
+// another one has its id meanwhile, and is shorter.
+func (o outcome) moved() bool {
+	var rest *dispatcher.Rest // of a run that went on, and whose node may have failed with anything
+	return (errors.Is(o.err, dispatcher.ErrStaleCursor) || errors.Is(o.err, checkpoint.ErrCursor)) && !errors.As(o.err, &rest)
 }
 
 // crowds reports whether as many runs wait as may. It sorts those that are over, whichever these

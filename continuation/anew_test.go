@@ -1,0 +1,79 @@
+package continuation_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/continuation"
+	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// An overtaken is slow: something happens before it first goes on with a run, or notes something.
+type overtaken struct {
+	continuation.Runs
+	meanwhile func()
+}
+
+func (o *overtaken) before() {
+	if f := o.meanwhile; f != nil {
+		o.meanwhile = nil
+		f()
+	}
+}
+
+func (o *overtaken) Continue(ctx context.Context, run string, options ...dispatcher.RunOption) (*dispatcher.Result[struct{}], error) {
+	o.before()
+	return o.Runs.Continue(ctx, run, options...)
+}
+
+func (o *overtaken) Note(ctx context.Context, run, name string, value any, options ...dispatcher.RunOption) error {
+	o.before()
+	return o.Runs.Note(ctx, run, name, value, options...)
+}
+
+// A run that is deleted, and made anew under its id, between the look at it and what is done about
+// it is looked at once more, however short it is: it waits, and what was to be done is of the one
+// before.
+func TestARunThatIsMadeAnewBehindALook(t *testing.T) {
+	scope := map[string]string{"tenant": "t"}
+	for name, does := range map[string]func(t *testing.T, p *process, rt *continuation.Runtime){
+		"by a recovery": func(t *testing.T, p *process, rt *continuation.Runtime) {
+			tr := reply("t", "hello")
+			tr.LeaveIt = true
+			if _, err := p.rt.Trigger(t.Context(), tr); err != nil {
+				t.Fatal(err)
+			}
+			if runs, err := rt.Recover(t.Context()); err != nil || !slices.Equal(runs, []string{run}) {
+				t.Errorf("recovered %q, %v", runs, err)
+			}
+		},
+		"by who supersedes it": func(t *testing.T, p *process, rt *continuation.Runtime) {
+			if _, err := p.rt.Trigger(t.Context(), reply("t", "hello")); err != nil {
+				t.Fatal(err)
+			}
+			if ends, err := rt.Supersede(t.Context(), scope, "", "t"); err != nil || len(ends) > 0 {
+				t.Errorf("superseded %+v, %v", ends, err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := begin(t, waiting(t, continuation.Wait{}, dag.Policy{}, says), &memory.Store{}, continuation.Options{})
+			begins := func() { p.waits(run, dispatcher.Labels(continuation.Owed(scope))) }
+			begins()
+			rt, err := continuation.New(&overtaken{p.d, func() {
+				if err := p.store.Delete(t.Context(), run); err != nil {
+					t.Error(err)
+				}
+				begins()
+			}}, continuation.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			does(t, p, rt)
+			p.stands(run, continuation.StatusPending, "")
+		})
+	}
+}

@@ -2,6 +2,7 @@ package continuation_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 
@@ -75,5 +76,27 @@ func TestARunThatIsMadeAnewBehindALook(t *testing.T) {
 			does(t, p, rt)
 			p.stands(run, continuation.StatusPending, "")
 		})
+	}
+}
+
+// A hook may fail with any error, also with that by which a Runtime knows that it has to look
+// again: it would be told the same for ever.
+func TestARecoveryWhoseHookFailsWithAStaleCursor(t *testing.T) {
+	g := waiting(t, continuation.Wait{}, dag.Policy{}, says)
+	p := talk(t, g)
+	tr := reply("t", "hello")
+	tr.LeaveIt = true
+	if _, err := p.rt.Trigger(t.Context(), tr); err != nil {
+		t.Fatal(err)
+	}
+	asked := 0
+	next := under(t, dispatcher.Options{Hooks: dispatcher.Hooks{OnStart: func(context.Context, dispatcher.Start) error {
+		if asked++; asked > 10 {
+			return errWeather
+		}
+		return dispatcher.ErrStaleCursor
+	}}}, g, p.store, continuation.Options{})
+	if runs, err := next.rt.Recover(t.Context()); !errors.Is(err, dispatcher.ErrStaleCursor) || asked != 1 {
+		t.Errorf("recovered %q, %v, asked the hook %d times", runs, err, asked)
 	}
 }

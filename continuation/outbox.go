@@ -102,9 +102,10 @@ func busy(err error) bool {
 }
 
 // moved reports whether a run no longer stands where it was read: it has an entry more, or another
-// one has its id meanwhile, and is shorter.
+// one has its id meanwhile, and is shorter. A hook may have failed with anything.
 func moved(err error) bool {
-	return errors.Is(err, dispatcher.ErrStaleCursor) || errors.Is(err, checkpoint.ErrCursor)
+	var fault *dispatcher.FaultError
+	return (errors.Is(err, dispatcher.ErrStaleCursor) || errors.Is(err, checkpoint.ErrCursor)) && !errors.As(err, &fault)
 }
 
 // gone reports whether there is no such run, or none any more.

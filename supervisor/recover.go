@@ -191,10 +191,13 @@ func (s *Supervisor) unlessRested(
 }
 
 // moved reports whether the run was no longer where it was looked at: it has an entry more, or
-// another one has its id meanwhile, and is shorter.
+// another one has its id meanwhile, and is shorter. A node, of a run that went on, may have failed
+// with anything, and so may a hook.
 func (o outcome) moved() bool {
-	var rest *dispatcher.Rest // of a run that went on, and whose node may have failed with anything
-	return (errors.Is(o.err, dispatcher.ErrStaleCursor) || errors.Is(o.err, checkpoint.ErrCursor)) && !errors.As(o.err, &rest)
+	var rest *dispatcher.Rest
+	var fault *dispatcher.FaultError
+	return (errors.Is(o.err, dispatcher.ErrStaleCursor) || errors.Is(o.err, checkpoint.ErrCursor)) &&
+		!errors.As(o.err, &rest) && !errors.As(o.err, &fault)
 }
 
 // crowds reports whether as many runs wait as may. It sorts those that are over, whichever these

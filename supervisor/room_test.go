@@ -106,3 +106,23 @@ func TestRecoverOfARunThatFailsWithAStaleCursor(t *testing.T) {
 		t.Errorf("the run is %s", got)
 	}
 }
+
+// So may a hook. The run has not gone on then, and a call that looks again would be told the same
+// for ever.
+func TestRecoverOfARunWhoseHookFailsWithAStaleCursor(t *testing.T) {
+	for _, why := range []error{dispatcher.ErrStaleCursor, checkpoint.ErrCursor} {
+		var store memory.Store
+		left(t, "line", 2, &store, "run")
+		asked := 0
+		d := process(t, line(t, "line", 2, nil), &store, dispatcher.Options{Hooks: dispatcher.Hooks{OnStart: func(context.Context, dispatcher.Start) error {
+			if asked++; asked > 10 {
+				return errLost
+			}
+			return why
+		}}})
+		s := supervise(t, &store, supervisor.Options{}, d)
+		if r, err := s.Recover(t.Context()); err != nil || !errors.Is(failed(r)["run"], why) || asked != 1 {
+			t.Errorf("Recover = %+v, %v, asked the hook %d times", r, err, asked)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package dispatcher_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -45,5 +46,48 @@ func TestCallsOptionGivenTwice(t *testing.T) {
 		if !errors.As(err, &o) || o.Option != name {
 			t.Errorf("%s twice: %v, want an OptionError", name, err)
 		}
+	}
+}
+
+// What Continue refuses whatever the run is, CheckOptions does as well, with the same error, and
+// needs no run for that. Of what a run has it knows nothing.
+func TestCallsOptionsAreCheckedWithoutARun(t *testing.T) {
+	store := new(memory.Store)
+	d := process(t, callsGraph(t, new(witness).sees(nil)), store, dispatcher.Options{Limits: dispatcher.Limits{ValueBytes: 10}})
+	if _, err := d.Run(t.Context(), "r", nil); err != nil {
+		t.Fatal(err)
+	}
+	for name, options := range map[string][]dispatcher.RunOption{
+		"Labels":                    {dispatcher.Labels(map[string]string{"": "x"})},
+		"a Correlation":             {dispatcher.Correlation("")},
+		"Settings that are no JSON": {dispatcher.Settings(func() {}, "me")},
+		"Settings that are large":   {dispatcher.Settings("12345678901", "me")},
+		"Labels that tell secrets":  {dispatcher.Labels(map[string]string{"password": "hunter2hunter2"})},
+		"one twice":                 {dispatcher.Correlation("a"), dispatcher.Correlation("a")},
+		"one of Turn":               {dispatcher.OrStart()},
+		"one of Enqueue":            {dispatcher.Message("m")},
+	} {
+		_, called := d.Continue(t.Context(), "r", options...)
+		err := d.CheckOptions(options...)
+		if err == nil || !strings.HasSuffix(called.Error(), strings.TrimPrefix(err.Error(), "dispatcher: ")) {
+			t.Errorf("%s: CheckOptions = %v, Continue %v", name, err, called)
+		}
+	}
+	for name, o := range map[string]dispatcher.RunOption{
+		"other Labels":         dispatcher.Labels(map[string]string{"other": "x"}),
+		"another Correlation":  dispatcher.Correlation("other"),
+		"Settings of nobody":   dispatcher.Settings(1, ""),
+		"a cursor of nothing":  dispatcher.From(checkpoint.Cursor{}),
+		"no such question":     dispatcher.Expire("once#ok"),
+		"the zero RunOption":   {},
+		"an answer to nothing": dispatcher.Answering("once#ok", true),
+	} {
+		if err := d.CheckOptions(o); err != nil {
+			t.Errorf("%s: CheckOptions = %v", name, err)
+		}
+	}
+	var o *dispatcher.OptionError
+	if err := new(dispatcher.Dispatcher[Tale]).CheckOptions(); !errors.As(err, &o) {
+		t.Errorf("CheckOptions of no dispatcher = %v", err)
 	}
 }

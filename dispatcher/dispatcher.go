@@ -321,6 +321,19 @@ func (d *Dispatcher[S]) Takes(graph, digest string) bool {
 	return d.named("Takes").takes(graph, digest)
 }
 
+// CheckOptions returns the error with which Continue refuses options whatever the run is, nil if
+// there is none: for who takes options now and calls later, as a queue does. Run refuses the same,
+// and [From] and [Expire]. What does not fit the run, as Labels that it was not opened with, only
+// the call can tell.
+func (d *Dispatcher[S]) CheckOptions(options ...RunOption) error {
+	c := d.inside()
+	if err := c.called(context.Background()); err != nil {
+		return err
+	}
+	_, err := c.wish(modeContinue, options)
+	return err
+}
+
 // Graphs returns the names of the graphs whose runs d takes, to list them by: the first is that of
 // its own. Of a graph that a [Migration] names the store knows the name; with an error of that they
 // are those that it could tell.

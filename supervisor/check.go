@@ -79,6 +79,24 @@ func passable(options []dispatcher.RunOption, also map[string]string) error {
 	return nil
 }
 
+// A judge is a Runner that tells which options its Continue refuses whatever the run is, as a
+// *dispatcher.Dispatcher does.
+type judge interface {
+	CheckOptions(options ...dispatcher.RunOption) error
+}
+
+// judged refuses options that r does, before anything waits with them.
+func judged(r any, graph, run string, options []dispatcher.RunOption) error {
+	j, ok := r.(judge)
+	if !ok || len(options) == 0 {
+		return nil
+	}
+	if err := j.CheckOptions(options...); err != nil {
+		return &RunError{Run: run, Graph: graph, Err: err}
+	}
+	return nil
+}
+
 // notOurs says that the call of Go for run has worked on another one, and returned err.
 func notOurs(run, graph, other string, err error) error {
 	reason := fmt.Errorf("its call worked on run %q: give Go the id that it gives the dispatcher", other)

@@ -55,6 +55,8 @@ func (e *OptionError) Error() string { return "supervisor: " + e.Option + " " + 
 //   - dispatcher.ErrBusy: the run waits or is at work already, as one of Graph;
 //   - [ErrOtherStore]: the dispatcher has another store or none;
 //   - [ErrUnknownGraph]: no runner is of Graph;
+//   - what the dispatcher refuses the options of a submission with, whatever the run is, as a
+//     *dispatcher.OptionError;
 //   - of a call of [Go] that worked on another run, an error that names that and wraps nothing;
 //   - of a run that could not be recovered, whatever kept it from going on.
 type RunError struct {

@@ -13,7 +13,7 @@ import (
 // A Runner goes on with runs of one graph. A *dispatcher.Dispatcher is one, whatever the state of
 // its graph is. A Runner that has a method Takes, as dispatchers do, is also given the runs of
 // graphs of other names that it takes, as a dispatcher.Migration says, if no Runner is of that
-// name.
+// name. One that has their CheckOptions is asked whether a submission's options can be.
 type Runner interface {
 	// Graph returns the name of the graph.
 	Graph() string

@@ -43,8 +43,9 @@ type Task[S any] struct {
 //
 //   - ErrDraining if the supervisor drains;
 //   - a [*QueueError] if too many runs wait;
-//   - a [*RunError] that wraps ErrOtherStore if d has not the supervisor's store, or
-//     dispatcher.ErrBusy if the run waits or is at work as one of another graph;
+//   - a [*RunError] that wraps ErrOtherStore if d has not the supervisor's store,
+//     dispatcher.ErrBusy if the run waits or is at work as one of another graph, or what d refuses
+//     the options with whatever the run is, as of Labels that can't be;
 //   - an [*OptionError] if ctx, s or d is nil, for Answering, which a task that joins would not
 //     look at (Answer before, or use [Go]), and for options of other calls and a Drain;
 //   - checkpoint.ErrRunID if run can't be an id;
@@ -58,7 +59,7 @@ func Submit[S any](
 		return nil, err
 	}
 	own := slices.Clone(options) // it may wait, and they are the caller's
-	return enter(ctx, s, d, key, run, revives,
+	return enter(ctx, s, d, key, run, revives, own,
 		func(ctx context.Context, drain dispatcher.RunOption) (*dispatcher.Result[S], error) {
 			return d.Run(ctx, run, input, append(own[:len(own):len(own)], drain)...)
 		})
@@ -87,11 +88,11 @@ func Go[S any](
 	if call == nil {
 		return nil, &OptionError{"call", "is nil: give the function that calls the dispatcher"}
 	}
-	return enter(ctx, s, d, key, run, alone, call)
+	return enter(ctx, s, d, key, run, alone, nil, call)
 }
 
 func enter[S any](
-	ctx context.Context, s *Supervisor, d *dispatcher.Dispatcher[S], key, run string, how joining,
+	ctx context.Context, s *Supervisor, d *dispatcher.Dispatcher[S], key, run string, how joining, options []dispatcher.RunOption,
 	call func(ctx context.Context, drain dispatcher.RunOption) (*dispatcher.Result[S], error),
 ) (*Task[S], error) {
 	if err := present(ctx, s); err != nil {
@@ -102,6 +103,9 @@ func enter[S any](
 	}
 	if elsewhere(d, s.store) {
 		return nil, &RunError{Run: run, Graph: d.Graph(), Err: ErrOtherStore}
+	}
+	if err := judged(d, d.Graph(), run, options); err != nil {
+		return nil, err
 	}
 	drain := dispatcher.Drain(s.drain)
 	t, err := s.submit(ctx, run, d.Graph(), key, how, func(ctx context.Context) outcome {
@@ -165,6 +169,9 @@ func (s *Supervisor) resume(
 	r := s.runner(&info)
 	if r == nil {
 		return nil, &RunError{Run: info.Run, Graph: info.Graph, Err: ErrUnknownGraph}
+	}
+	if err := judged(r, info.Graph, info.Run, options); err != nil {
+		return nil, err
 	}
 	all := append(options[:len(options):len(options)], dispatcher.Drain(s.drain))
 	return s.submit(ctx, info.Run, r.Graph(), cmp.Or(key, info.Graph), how, func(ctx context.Context) outcome {

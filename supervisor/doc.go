@@ -22,7 +22,8 @@
 //
 // A run that was submitted belongs to the supervisor. The context of a submission gives the run its
 // values, and neither its end nor its deadline; with one that is done already nothing is submitted.
-// The context of a Wait ends the waiting alone. A run ends early in three ways:
+// The context of a Wait ends the waiting alone. Who has the id of a run alone waits for it by
+// [Supervisor.Task]. A run ends early in three ways:
 //
 //   - dispatcher.Dispatcher.Cancel ends it by its id. One that is cancelled before its turn comes
 //     stays so, if it was to be recovered, or if [Supervisor.Continue] was not called for it since:

@@ -179,6 +179,26 @@ func (s *Supervisor) resume(
 	})
 }
 
+// Task returns the task of a run that waits or is at work, whoever submitted it,
+// [Supervisor.Recover] among them: to wait for its end, or to withdraw it. It submits nothing, and
+// joins nothing. Its result has no state. It returns false if the work on the run is over, or the
+// run was never submitted here: of such a run the store tells, by dispatcher.Dispatcher.State.
+//
+// A run that is gone on with for those who have joined it (see [Submit]) has a task for each time.
+// Task returns the one that is to end next.
+func (s *Supervisor) Task(run string) (*Task[struct{}], bool) {
+	if s == nil {
+		return nil, false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.tickets[run]
+	if t == nil {
+		return nil, false
+	}
+	return &Task[struct{}]{s: s, ticket: t}, true
+}
+
 // Run returns the run's id.
 func (t *Task[S]) Run() string {
 	if t.none() {

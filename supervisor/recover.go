@@ -102,13 +102,27 @@ func (c *recovery) all(ctx context.Context) error {
 	return nil
 }
 
-// one queues a run, when there is room.
+// one queues a run that is listed, unless it rests.
 func (c *recovery) one(ctx context.Context, info checkpoint.Info) error {
 	if info.Status.Resting() {
-		if goes, err := c.goesOn(ctx, info); !goes {
-			return err
+		goes, err := c.s.goesOn(ctx, &info)
+		switch {
+		case errors.Is(err, checkpoint.ErrNotFound): // it was deleted meanwhile
+			return nil
+		case err != nil && ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil:
+			c.fail(info.Run, info.Graph, c.key(info), err)
+			return nil
+		case !goes:
+			return nil
 		}
 	}
+	return c.queue(ctx, info)
+}
+
+// queue queues a run, when there is room.
+func (c *recovery) queue(ctx context.Context, info checkpoint.Info) error {
 	if info.Owner != "" && !checkpoint.Amends(info.Owner) {
 		c.Busy = append(c.Busy, info.Run)
 		return nil
@@ -142,20 +156,6 @@ func (c *recovery) one(ctx context.Context, info checkpoint.Info) error {
 			return context.Cause(ctx)
 		}
 	}
-}
-
-// goesOn reports whether a run that rests is gone on with. What keeps that from being known is told
-// of the run, and an error if ctx has ended.
-func (c *recovery) goesOn(ctx context.Context, info checkpoint.Info) (bool, error) {
-	goes, err := c.s.goesOn(ctx, &info)
-	switch {
-	case err == nil, errors.Is(err, checkpoint.ErrNotFound): // it was deleted meanwhile
-	case ctx.Err() != nil:
-		return false, context.Cause(ctx)
-	default:
-		c.fail(info.Run, info.Graph, c.key(info), err)
-	}
-	return goes, nil
 }
 
 // unlessRested goes on with a run unless it is cancelled when it is its turn, and was not when it
@@ -234,24 +234,24 @@ func (c *recovery) again(ctx context.Context) error {
 	c.anew = nil
 	for i, run := range runs {
 		info, err := c.s.store.Stat(ctx, run)
+		goes := err == nil && info.Status != checkpoint.StatusCompleted
+		if goes && info.Status.Resting() {
+			goes, err = c.s.goesOn(ctx, &info)
+		}
 		switch {
 		case errors.Is(err, checkpoint.ErrNotFound):
-			continue
-		case ctx.Err() != nil:
+		case err != nil && ctx.Err() != nil:
 			c.Left = append(c.Left, runs[i:]...)
 			return context.Cause(ctx)
 		case err != nil:
 			c.fail(run, info.Graph, c.key(info), err)
-			continue
-		case info.Status == checkpoint.StatusCompleted || info.Status.Resting():
-			if goes, err := c.s.goesOn(ctx, &info); !goes && err == nil { // else one says what is wrong
-				c.Rested = append(c.Rested, run)
-				continue
+		case !goes:
+			c.Rested = append(c.Rested, run)
+		default:
+			if err := c.queue(ctx, info); err != nil {
+				c.Left = append(c.Left, runs[i+1:]...)
+				return err
 			}
-		}
-		if err := c.one(ctx, info); err != nil {
-			c.Left = append(c.Left, runs[i+1:]...)
-			return err
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
 	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
@@ -123,6 +124,34 @@ func TestOneRunBehindKeysThatAreAtWork(t *testing.T) {
 		defer order.mu.Unlock()
 		if at := slices.Index(order.lines, "c0"); at != 2 {
 			t.Errorf("c0 is number %d of %q", at, order.lines)
+		}
+	})
+}
+
+// When the store may have room again and no key that waits has a place one is looked for as often
+// as the hold says: the run that waits begins soon after it could.
+func TestKeysWithoutAPlaceWhileTheStoreWasFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newDevice()
+		left(t, "line", 2, store, "called")
+		d := process(t, line(t, "line", 1, func(context.Context, int) error { lasts(9500 * time.Millisecond); return nil }), store, dispatcher.Options{})
+		other := process(t, line(t, "line", 2, nil), store, dispatcher.Options{})
+		told := events{began: time.Now(), kinds: []supervisor.EventKind{supervisor.Began}}
+		s := supervise(t, store, supervisor.Options{AtWork: 1, Observe: told.observe}, d)
+		first := submit(t, s, d, "k", "first")
+		synctest.Wait()
+		store.full.Store(true)
+		called := calls(t, s, other, "called", func(ctx context.Context, drain dispatcher.RunOption) (*result, error) {
+			return other.Resume(ctx, "called", drain)
+		})
+		ends(t, called, checkpoint.ErrFull)
+		store.full.Store(false)
+		second := submit(t, s, d, "k", "second")
+		completes(t, first)
+		completes(t, second)
+		told.expect(t, "0s began first", "0s began called", "10s began second")
+		if _, err := s.Drain(t.Context()); err != nil {
+			t.Error(err)
 		}
 	})
 }

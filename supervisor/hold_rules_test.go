@@ -427,3 +427,28 @@ func TestDrainTellsOfARunAtWorkForWhichThereIsNoRoom(t *testing.T) {
 		drains(t, s, supervisor.Drain{Left: []string{"a"}})
 	})
 }
+
+// A run that tried the store and ended with an error that may be the store's tells nothing of room:
+// the next one tries when it would have, and not at once.
+func TestARunThatTriesAndFailsOtherwise(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newDevice()
+		d := process(t, line(t, "line", 1, nil), store, dispatcher.Options{})
+		told := events{began: time.Now(), kinds: []supervisor.EventKind{supervisor.Began}}
+		s := supervise(t, store, supervisor.Options{Cap: 1, Observe: told.observe}, d)
+		store.full.Store(true)
+		a := submit(t, s, d, "a", "a")
+		synctest.Wait()
+		fails := func(context.Context, dispatcher.RunOption) (*result, error) { return nil, errLost }
+		b, c := calls(t, s, d, "b", fails), calls(t, s, d, "c", fails)
+		lasts(3500 * time.Millisecond)
+		store.full.Store(false)
+		completes(t, a)
+		ends(t, b, errLost)
+		ends(t, c, errLost)
+		told.expect(t, "0s began a", "1s began a", "3s began b", "5s began a", "5s began c")
+		if _, err := s.Drain(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}

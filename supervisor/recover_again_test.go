@@ -22,6 +22,7 @@ type secondLook struct {
 	d     *dispatcher.Dispatcher[parcel]
 	store memory.Faulty
 	looks func(method, run string) error // is asked whenever the store is read behind the calls
+	began diary                          // behind them
 }
 
 func looksAgain(t *testing.T, leaves func(t *testing.T, store *memory.Faulty, runs ...string) *dispatcher.Dispatcher[parcel]) *secondLook {
@@ -35,8 +36,11 @@ func looksAgain(t *testing.T, leaves func(t *testing.T, store *memory.Faulty, ru
 		return l.looks(method, run)
 	}
 	l.Supervisor = supervise(t, &l.store, supervisor.Options{Cap: 1, Queue: 8, Answered: true, Observe: func(e supervisor.Event) {
-		if e.Kind == supervisor.Ended {
+		switch {
+		case e.Kind == supervisor.Ended:
 			over++
+		case e.Kind == supervisor.Began && over >= len(runs):
+			l.began.note(e.Run)
 		}
 	}}, l.d)
 	for _, run := range runs {
@@ -130,16 +134,24 @@ func TestWhatARecoverThatLooksAgainLeaves(t *testing.T) {
 	}
 }
 
-// What is gone by then is in no list, and what can't be read, or rests, keeps none of the others.
+// What is gone by then is in no list; what can't be read has failed; what is at its end is not
+// begun. None of these keeps the others.
 func TestARecoverLooksAgainAtEachRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := looksAgain(t, running)
+		other := running(t, &l.store)
+		ended := false
 		l.looks = func(method, run string) error {
 			switch {
 			case method == "Stat" && run == "b":
 				return errLost
 			case method == "Stat" && run == "c":
 				if err := l.store.Store.Delete(t.Context(), run); err != nil && !errors.Is(err, checkpoint.ErrNotFound) {
+					t.Error(err)
+				}
+			case method == "Stat" && run == "d" && !ended:
+				ended = true
+				if _, err := other.Continue(t.Context(), run); err != nil {
 					t.Error(err)
 				}
 			}
@@ -149,6 +161,7 @@ func TestARecoverLooksAgainAtEachRun(t *testing.T) {
 		if err != nil || !slices.Equal(r.Rested, []string{"a", "d"}) || len(r.Failed) != 1 || !errors.Is(failed(r)["b"], errLost) || len(r.Left)+len(r.Busy) > 0 {
 			t.Errorf("Recover = %+v, %v", r, err)
 		}
+		l.began.expect(t, "a")
 		if _, err := l.Drain(t.Context()); err != nil {
 			t.Error(err)
 		}

@@ -66,3 +66,31 @@ func TestRecoverLeavesHalfOfTheQueue(t *testing.T) {
 		}
 	})
 }
+
+// A run that another process is at work on when its turn comes is that one's.
+func TestRecoverOfARunThatAnotherProcessTakesMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var store memory.Store
+		left(t, "line", 2, &store, "a")
+		g := line(t, "line", 2, func(context.Context, int) error { lasts(time.Minute); return nil })
+		d, other := process(t, g, &store, dispatcher.Options{}), process(t, g, &store, dispatcher.Options{})
+		told := events{began: time.Now(), kinds: []supervisor.EventKind{supervisor.Recovered}}
+		s := supervise(t, &store, supervisor.Options{Cap: 1, Observe: told.observe}, d)
+		submit(t, s, d, "", "first")
+		synctest.Wait()
+		recovered := recovering(t, s)
+		lasts(time.Minute + time.Second)
+		over := make(chan error)
+		go func() { // ends with the run, which the test waits for
+			_, err := other.Continue(t.Context(), "a")
+			over <- err
+		}()
+		if r := <-recovered; !slices.Equal(r.Busy, []string{"a", "first"}) || len(r.Rested)+len(r.Failed)+len(r.Left) > 0 {
+			t.Errorf("Recover = %+v", r)
+		}
+		if err := <-over; err != nil {
+			t.Errorf("the other process: %v", err)
+		}
+		told.expect(t)
+	})
+}

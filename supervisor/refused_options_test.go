@@ -1,8 +1,10 @@
 package supervisor_test
 
 import (
+	"context"
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -70,4 +72,33 @@ func TestOptionsThatTheDispatcherRefusesAreRefusedAtOnce(t *testing.T) {
 			t.Errorf("Continue with options that can be: %v", err)
 		}
 	})
+}
+
+// A stranger is a Runner that is no dispatcher, and tells neither its store nor what it refuses.
+type stranger struct {
+	of *dispatcher.Dispatcher[parcel]
+}
+
+func (s stranger) Graph() string { return s.of.Graph() }
+
+func (s stranger) Continue(ctx context.Context, run string, options ...dispatcher.RunOption) (*dispatcher.Result[struct{}], error) {
+	return s.of.Continue(ctx, run, options...)
+}
+
+// A Runner that is no dispatcher is believed: what it refuses its call says.
+func TestARunnerThatIsNoDispatcher(t *testing.T) {
+	var store memory.Store
+	left(t, "line", 2, &store, "run")
+	s := supervise(t, &store, supervisor.Options{}, stranger{process(t, line(t, "line", 2, nil), &store, dispatcher.Options{})})
+	task, err := s.Continue(t.Context(), "", "run", dispatcher.Correlation(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var refused *dispatcher.OptionError
+	if _, err := task.Wait(t.Context()); !errors.As(err, &refused) || refused.Option != "Correlation" {
+		t.Errorf("Wait = %v", err)
+	}
+	if r, err := s.Recover(t.Context()); err != nil || !slices.Equal(r.Rested, []string{"run"}) {
+		t.Errorf("Recover = %+v, %v", r, err)
+	}
 }

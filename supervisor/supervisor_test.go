@@ -224,6 +224,9 @@ func TestQueueIsBounded(t *testing.T) {
 		if !errors.As(err, &full) || !errors.Is(err, supervisor.ErrQueueFull) || *full != (supervisor.QueueError{Run: "5", Key: "a", Waiting: 2, PerKey: true}) {
 			t.Errorf("a run beyond those of its key: %v", err)
 		}
+		if want := `supervisor: run "5": queue is full: 2 runs of "a" wait: come again later, or raise Options.PerKey`; err.Error() != want {
+			t.Errorf("it is told %q, want %q", err, want)
+		}
 		tasks = append(tasks, submit(t, s, d, "b", "6"), submit(t, s, d, "b", "1"))
 		_, err = supervisor.Submit(t.Context(), s, d, "c", "7", nil)
 		if !errors.As(err, &full) || *full != (supervisor.QueueError{Run: "7", Key: "c", Waiting: 3}) {

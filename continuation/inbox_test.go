@@ -253,6 +253,34 @@ func TestAnIDIsOfOneTrigger(t *testing.T) {
 	}
 }
 
+// So it is where payloads differ by no more than what a float64 can't hold.
+func TestAnIDIsOfOneNumber(t *testing.T) {
+	b := dag.New[Talk]("talk")
+	dag.Step(b, "ask", func(ctx context.Context, s *Talk) error {
+		r, err := continuation.Await[int64](ctx, "answer", continuation.Wait{})
+		if err == nil {
+			s.Said.Append(fmt.Sprint(r.Payload))
+		}
+		return err
+	})
+	p := talk(t, frozen(t, b))
+	tr := reply("t", "")
+	for payload, same := range map[string]bool{"9007199254740993": true, "9007199254740992": false} {
+		tr.Payload = json.RawMessage("9007199254740993")
+		if _, err := p.rt.Trigger(t.Context(), tr); err != nil {
+			t.Fatal(err)
+		}
+		tr.Payload = json.RawMessage(payload)
+		var mismatch *continuation.MismatchError
+		if _, err := p.rt.Trigger(t.Context(), tr); errors.As(err, &mismatch) == same || same && err != nil {
+			t.Errorf("repeated with %s: %v", payload, err)
+		}
+	}
+	if got := p.said(run); !slices.Equal(got, []string{"9007199254740993"}) {
+		t.Errorf("said was %q", got)
+	}
+}
+
 // What a log can't keep as it is said is refused as an argument, before anything has happened.
 func TestOddTriggers(t *testing.T) {
 	p := talk(t, waiting(t, continuation.Wait{}, dag.Policy{}, says))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -119,4 +120,58 @@ func TestAGraphThatCannotBeReadHidesNoOtherRuns(t *testing.T) {
 		tells("Sweep", len(swept), 1, err)
 		p.stands("sweeps", continuation.StatusResolved, continuation.Completed)
 	})
+}
+
+// asking is a graph of this name, of one node that waits.
+func asking(t testing.TB, name, node string) *dag.Graph[Talk] {
+	t.Helper()
+	b := dag.New[Talk](name)
+	dag.Step(b, node, func(ctx context.Context, s *Talk) error {
+		_, err := continuation.Await[string](ctx, "answer", continuation.Wait{})
+		return err
+	})
+	return frozen(t, b)
+}
+
+// A mover is a store in which something happens when it has first been listed.
+type mover struct {
+	*memory.Store
+	move func()
+}
+
+func (m *mover) List(ctx context.Context, f checkpoint.Filter) ([]checkpoint.Info, error) {
+	page, err := m.Store.List(ctx, f)
+	m.move()
+	return page, err
+}
+
+// A run that comes to the graph of the new name while runs are listed is among them, once and as it
+// was read last.
+func TestARunThatIsBroughtWhileRunsAreListed(t *testing.T) {
+	store, was := &memory.Store{}, asking(t, "was", "ask")
+	begin(t, was, store, continuation.Options{}).waits(run)
+	of := dispatcher.Options{Paranoid: true, Migrations: []dispatcher.Migration{{Name: "called anew", From: was.Digest()}}}
+	p := under(t, of, asking(t, "is", "ask"), store, continuation.Options{})
+	looking := under(t, of, asking(t, "is", "ask"), &mover{store, sync.OnceFunc(func() {
+		if _, err := p.rt.Trigger(t.Context(), reply("t", "hello")); err != nil {
+			t.Errorf("the run does not go on: %v", err)
+		}
+	})}, continuation.Options{})
+	all, err := looking.rt.List(t.Context(), continuation.Filter{})
+	if err != nil || len(all) != 1 || all[0].Status != continuation.StatusResolved {
+		t.Errorf("%+v, %v; want the wait once, and as it is by then", all, err)
+	}
+}
+
+// Of a migration that names a graph by its digest no run of another graph of that name is the
+// Runtime's.
+func TestAMigrationOfOneGraphOfItsName(t *testing.T) {
+	store, was := &memory.Store{}, asking(t, "was", "ask")
+	begin(t, was, store, continuation.Options{}).waits(run)
+	begin(t, asking(t, "was", "beg"), store, continuation.Options{}).waits("alien")
+	p := under(t, dispatcher.Options{Paranoid: true, Migrations: []dispatcher.Migration{{Name: "called anew", From: was.Digest()}}},
+		asking(t, "is", "ask"), store, continuation.Options{})
+	if all, err := p.rt.List(t.Context(), continuation.Filter{}); err != nil || len(all) != 1 || all[0].Run != run {
+		t.Errorf("%+v, %v; want the wait of %s alone", all, err, run)
+	}
 }

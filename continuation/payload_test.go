@@ -228,3 +228,25 @@ func TestAMisfitOfATypeOfItsOwnIsTold(t *testing.T) {
 		}
 	})
 }
+
+// Of several waits a payload is refused in the terms of the one that it is for.
+func TestAPayloadIsRefusedInTheTermsOfItsWait(t *testing.T) {
+	b := dag.New[Talk]("talk")
+	dag.Step(b, "first", func(ctx context.Context, _ *Talk) error {
+		_, err := continuation.Await[string](ctx, "answer", continuation.Wait{Key: "text"})
+		return err
+	})
+	dag.Step(b, "second", func(ctx context.Context, _ *Talk) error {
+		_, err := continuation.Await[int](ctx, "answer", continuation.Wait{Key: "number"})
+		return err
+	})
+	p := talk(t, frozen(t, b))
+	for key, want := range map[string]string{"text": "true is no string", "number": "true is no int"} {
+		tr := reply2("t-"+key, key)
+		tr.Payload = json.RawMessage("true")
+		var refused *continuation.PayloadError
+		if _, err := p.rt.Trigger(t.Context(), tr); !errors.As(err, &refused) || !strings.Contains(err.Error(), want) {
+			t.Errorf("for the key %s: %v; want that %s", key, err, want)
+		}
+	}
+}

@@ -72,3 +72,40 @@ func TestADenialThatIsFedBehindATrim(t *testing.T) {
 		}
 	}
 }
+
+// A denial that has cancelled its run, and lies before a trim of what was gone on with all the same,
+// is told as one if the run is cancelled.
+func TestADenialThatCancelledBehindATrim(t *testing.T) {
+	for _, keep := range []dispatcher.Retention{{}, {Last: 1}} {
+		b := dag.New[Talk]("talk")
+		ask := dag.Step(b, "ask", func(ctx context.Context, _ *Talk) error {
+			_, err := continuation.Await[string](ctx, "k", continuation.Wait{Kind: continuation.KindApproval, Key: "k"})
+			if ended := (*continuation.Ended)(nil); errors.As(err, &ended) {
+				return nil
+			}
+			return err
+		})
+		dag.Step(b, "next", func(ctx context.Context, _ *Talk) error {
+			_, err := continuation.Await[string](ctx, "other", continuation.Wait{Key: "other"})
+			return err
+		}, ask)
+		p := under(t, dispatcher.Options{Retention: keep}, frozen(t, b), &memory.Store{}, continuation.Options{})
+		p.waits(run)
+		tr := decide("t", continuation.Denied)
+		tells := func(when string) {
+			t.Helper()
+			out, err := p.rt.Trigger(t.Context(), tr)
+			if err != nil || out.Status != continuation.StatusCancelled || out.EndReason != continuation.ApprovalDenied {
+				t.Errorf("%+v: %s: %+v, %v", keep, when, out, err)
+			}
+		}
+		tells("at first")
+		if _, err := p.d.Run(t.Context(), run, nil); !errors.Is(err, dispatcher.ErrInterrupted) {
+			t.Fatalf("the run is not gone on with: %v", err)
+		}
+		if _, err := p.rt.Stop(t.Context(), run, continuation.Stopping{Reason: continuation.CancelledByUser}); err != nil {
+			t.Fatal(err)
+		}
+		tells("repeated")
+	}
+}

@@ -242,3 +242,26 @@ func TestTriggerOfARunThatIsDeleted(t *testing.T) {
 		t.Errorf("triggered: %v", err)
 	}
 }
+
+// A follow-up that could not be brought yet, or as often as it may be tried, is suppressed as one
+// that was never tried.
+func TestSupersedeOfAFollowUpThatFailed(t *testing.T) {
+	for name, most := range map[string]int{"it is to be tried again": 2, "it is not": 1} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				man := postman{do: func(continuation.Delivery) (continuation.DeliveryStatus, error) { return "", errWeather }}
+				p := finished(t, freshStore(), continuation.Options{Deliverer: &man, Deliveries: most})
+				if _, err := p.rt.Deliver(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := p.rt.Supersede(t.Context(), continuation.Owed(nil), "", "me"); err != nil {
+					t.Fatal(err)
+				}
+				lasts(time.Hour)
+				if p.delivers(continuation.SuppressedSuperseded); len(man.keys) != 1 {
+					t.Errorf("it was tried %d times", len(man.keys))
+				}
+			})
+		})
+	}
+}

@@ -173,7 +173,7 @@ func TestCrashesAreBounded(t *testing.T) {
 		t.Run(fmt.Sprint(most), func(t *testing.T) {
 			store := &pawltest.Mortal{Store: &memory.Store{}}
 			deaths := 0
-			g := waiting(t, continuation.Wait{Key: "k", MaxFailures: most}, dag.Policy{}, func(context.Context, *Talk, continuation.Reply[string]) error {
+			g := waiting(t, continuation.Wait{Key: "k", Authority: dag.Human, MaxFailures: most}, dag.Policy{}, func(context.Context, *Talk, continuation.Reply[string]) error {
 				deaths++
 				store.Kill()
 				return nil
@@ -220,6 +220,12 @@ func (p *process) isSpent() {
 		tr.Kind = continuation.KindExternal
 		if _, err := p.rt.Trigger(t.Context(), tr); !errors.As(err, &mismatch) {
 			t.Errorf("a trigger of another kind: %v", err)
+		}
+		var authority *continuation.AuthorityError // and so does this
+		tr = reply2("t4", "k")
+		tr.Actor = robot
+		if _, err := p.rt.Trigger(t.Context(), tr); !errors.As(err, &authority) {
+			t.Errorf("a trigger of somebody who may not: %v", err)
 		}
 	})
 }
@@ -510,6 +516,20 @@ func TestSafeToAutoExecute(t *testing.T) {
 		if v.Status != want || want == continuation.StatusResolved && v.Trigger.Actor.Authority != dag.System {
 			t.Errorf("with the authority %q it is %+v", authority, v)
 		}
+	}
+}
+
+// Of several approvals that are safe one is enough.
+func TestSafeToAutoExecuteOnce(t *testing.T) {
+	safe := func(key string) continuation.Wait {
+		return continuation.Wait{Kind: continuation.KindApproval, Key: key, Authority: dag.System, SafeToAutoExecute: true}
+	}
+	p := talk(t, waiting(t, continuation.Any(safe("a"), safe("b")), dag.Policy{}, says))
+	if runs, err := p.rt.Sweep(t.Context()); err != nil || !slices.Equal(runs, []string{run}) {
+		t.Errorf("swept %q, %v", runs, err)
+	}
+	if v := p.stands(run, continuation.StatusResolved, continuation.Completed); v.Trigger.Key != "a" {
+		t.Errorf("it was approved under the key %q", v.Trigger.Key)
 	}
 }
 

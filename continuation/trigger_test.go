@@ -19,6 +19,7 @@ import (
 	"github.com/pawlgo/pawl/continuation"
 	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
+	"github.com/pawlgo/pawl/pawltest"
 )
 
 // What a wait does not say is an hour, a day for an approval, and an hour behind the wake of a
@@ -887,4 +888,169 @@ func TestATriggerThatComesTooEarlyIsNotTooLate(t *testing.T) {
 			t.Errorf("when it is asked: %+v, %v", out, err)
 		}
 	})
+}
+
+// A trigger for a key whose waits have all ended is told how the one that was asked last has.
+func TestATriggerForWhatHasEndedIsToldOfTheLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := begin(t, waiting(t, continuation.Wait{Key: "k"}, dag.Policy{}, says), &memory.Store{}, continuation.Options{})
+		p.waits("first")
+		if _, err := p.rt.Trigger(t.Context(), reply2("t1", "k")); err != nil {
+			t.Fatal(err)
+		}
+		lasts(time.Second)
+		p.waits("second")
+		if _, err := p.rt.Stop(t.Context(), "second", continuation.Stopping{Reason: continuation.CancelledByUser}); err != nil {
+			t.Fatal(err)
+		}
+		var ended *continuation.TerminalError
+		if _, err := p.rt.Trigger(t.Context(), reply2("t2", "k")); !errors.As(err, &ended) || ended.Run != "second" || ended.Reason != continuation.CancelledByUser {
+			t.Errorf("refused: %v; want that the wait of the second run was cancelled", err)
+		}
+	})
+}
+
+// Who pulls a trigger goes on with the run too if whoever was at work on it dies meanwhile.
+func TestTriggerGoesOnForWhoeverDies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked, free := make(chan struct{}), make(chan struct{})
+		b := dag.New[Talk]("talk")
+		dag.Step(b, "ask", func(ctx context.Context, s *Talk) error {
+			r, err := continuation.Await[string](ctx, "answer", continuation.Wait{})
+			if err != nil {
+				return err
+			}
+			return says(ctx, s, r)
+		})
+		dag.Step(b, "work", func(ctx context.Context, _ *Talk) error {
+			select {
+			case <-free:
+			case <-ctx.Done():
+			}
+			return nil
+		})
+		g, alive := frozen(t, b), &memory.Store{}
+		mortal := &pawltest.Mortal{Store: alive}
+		dies := under(t, dispatcher.Options{Observe: func(e dispatcher.Event) {
+			if e.Kind == dispatcher.VisitInterrupted {
+				close(asked)
+			}
+		}}, g, mortal, continuation.Options{})
+		ctx, end := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { _, _ = dies.d.Start(ctx, run, nil) })
+		<-asked
+		p := begin(t, g, alive, continuation.Options{})
+		wg.Go(func() {
+			if out, err := p.rt.Trigger(t.Context(), reply("t", "hello")); err != nil || out.Status != continuation.StatusResolved {
+				t.Errorf("%+v, %v", out, err)
+			}
+		})
+		synctest.Wait() // the trigger waits for who is at work
+		mortal.Kill()
+		close(free)
+		end()
+		if err := mortal.Revive(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		wg.Wait()
+		if info, err := alive.Stat(t.Context(), run); err != nil || info.Status != checkpoint.StatusCompleted {
+			t.Errorf("the run is %s, %v", info.Status, err)
+		}
+	})
+}
+
+// The log keeps who has pulled a trigger, as the author of the answer, and when, as its sender says.
+func TestTheLogKeepsWhoPulledATriggerAndWhen(t *testing.T) {
+	p := talk(t, waiting(t, continuation.Wait{}, dag.Policy{}, says))
+	tr := reply("t", "hello")
+	tr.At = time.Date(2026, 11, 27, 9, 30, 0, 5, time.FixedZone("there", 3600))
+	if _, err := p.rt.Trigger(t.Context(), tr); err != nil {
+		t.Fatal(err)
+	}
+	var answer checkpoint.Answer
+	var kept struct {
+		Trigger struct{ At time.Time }
+	}
+	for e, err := range p.store.Read(t.Context(), run, 0, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Kind == checkpoint.Answered {
+			err := json.Unmarshal(e.Data, &answer)
+			if err == nil {
+				err = json.Unmarshal(answer.Value, &kept)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if answer.By != ann.ID || !kept.Trigger.At.Equal(tr.At) {
+		t.Errorf("the log says %s, by %q; want %v, by %q", answer.Value, answer.By, tr.At, ann.ID)
+	}
+}
+
+// A trigger was pulled for what waited then: if that gets another one first, it does not end what
+// the run asks meanwhile.
+func TestATriggerThatIsTooLateEndsNothingElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ended, asks, free := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		b := dag.New[Talk]("talk")
+		await := func(ctx context.Context) error {
+			_, err := continuation.Await[string](ctx, "answer", continuation.Wait{})
+			return err
+		}
+		dag.Step(b, "first", func(ctx context.Context, _ *Talk) error {
+			if err := await(ctx); err != nil {
+				return err
+			}
+			close(ended)
+			<-free
+			return nil
+		})
+		dag.Step(b, "second", func(ctx context.Context, _ *Talk) error {
+			<-asks
+			return await(ctx)
+		})
+		p := begin(t, frozen(t, b), &memory.Store{}, continuation.Options{})
+		var wg sync.WaitGroup
+		wg.Go(func() { _, _ = p.d.Start(t.Context(), run, nil) })
+		synctest.Wait()
+		rt, err := continuation.New(&answerer{p.d, sync.OnceFunc(func() {
+			faster := reply("t1", "hello")
+			faster.LeaveIt = true
+			if _, err := p.rt.Trigger(t.Context(), faster); err != nil {
+				t.Error(err)
+			}
+			<-ended
+			close(asks)
+			synctest.Wait()
+		})}, continuation.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var taken *continuation.TakenError
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if out, err := rt.Trigger(ctx, reply("t2", "hello")); !errors.As(err, &taken) || taken.Trigger != "t1" {
+			t.Errorf("%+v, %v; want that the other one was faster", out, err)
+		}
+		if v := p.at("second"); v.Status != continuation.StatusPending || v.Trigger != nil {
+			t.Errorf("what was asked meanwhile is %s, with the trigger %+v", v.Status, v.Trigger)
+		}
+		close(free)
+		wg.Wait()
+	})
+}
+
+// An answerer has something happen before a trigger is given.
+type answerer struct {
+	continuation.Runs
+	meddle func()
+}
+
+func (a *answerer) Answer(ctx context.Context, run, interrupt string, value any, o ...dispatcher.RunOption) error {
+	a.meddle()
+	return a.Runs.Answer(ctx, run, interrupt, value, o...)
 }

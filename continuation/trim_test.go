@@ -97,13 +97,17 @@ func (o *opener) Open(ctx context.Context, run string) (*dispatcher.Opened, erro
 	return o.Runs.Open(ctx, run)
 }
 
-// A wait behind a trim is also found if it gets its trigger while it is looked for.
+// A wait behind a trim is also found if it gets its trigger while it is looked for, whatever follows
+// that in the log.
 func TestWaitBehindATrimOfALogThatGrows(t *testing.T) {
 	p, id := trimmed(t, continuation.Wait{}, continuation.Options{})
 	rt, err := continuation.New(&opener{p.d, sync.OnceFunc(func() {
 		tr := reply("t", "hello")
 		tr.LeaveIt = true
 		if _, err := p.rt.Trigger(t.Context(), tr); err != nil {
+			t.Error(err)
+		}
+		if err := p.d.Note(t.Context(), run, "look", 1); err != nil {
 			t.Error(err)
 		}
 	})}, continuation.Options{})

@@ -10,7 +10,7 @@ import (
 // find is the wait that a trigger is meant for, be it the right one or not.
 func (hs histories) find(t *Trigger) (*wait, error) {
 	if t.Wait != "" {
-		if w := hs.byID(t.Wait); w != nil && (t.Run == "" || w.h.run == t.Run) {
+		if w := hs.byID(t.Wait); w != nil { // of its Run, if it says one: no others were read then
 			return w, nil
 		}
 		return nil, &NotFoundError{Address: "id " + t.Wait}

@@ -321,3 +321,29 @@ func TestConflictAmongVeryManyVisits(t *testing.T) {
 		t.Errorf("found %v", c)
 	}
 }
+
+// However many cells a state has, a conflict at the last of them is found.
+func TestConflictsOfAnyNumberOfCells(t *testing.T) {
+	for cells := 1; cells <= 40; cells++ {
+		texts := make([]string, cells)
+		for i := range texts {
+			texts[i] = fmt.Sprintf(`{"name":"c%d","kind":"value","type":{"kind":"int"}}`, i)
+		}
+		s, err := state.ParseSchema([]byte(`{"cells":[` + strings.Join(texts, ",") + `]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := fmt.Sprintf("c%d", cells-1)
+		d, err := s.ParseDelta([]byte(`{"` + last + `":{"set":1}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var found *state.ConflictError
+		if err := state.Conflicts(s, []state.Write{{Visit: "a", Delta: d}, {Visit: "b", Delta: d}}); !errors.As(err, &found) || found.Cell != last {
+			t.Errorf("of %d cells: %v", cells, err)
+		}
+		if state.Apart(s, []state.Delta{d, d}) {
+			t.Errorf("of %d cells they are apart", cells)
+		}
+	}
+}

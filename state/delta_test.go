@@ -3,6 +3,7 @@ package state_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -165,6 +166,7 @@ func TestPendingWritesAreNoPartOfTheImage(t *testing.T) {
 // A value that can't be stored fails the visit that wrote it, and the cell keeps its value.
 func TestValuesThatCannotBeStored(t *testing.T) {
 	type odd struct {
+		Y  state.Value[string]
 		S  state.Value[string]
 		V  state.Value[[]string]
 		E  state.Value[map[string]string]
@@ -175,6 +177,7 @@ func TestValuesThatCannotBeStored(t *testing.T) {
 		T  state.Set[string]
 		I  state.Sum[int]
 		I3 state.Sum[int32]
+		D  state.Sum[int]
 		F  state.Sum[float64]
 		O  state.Fold[trail]
 	}
@@ -185,6 +188,7 @@ func TestValuesThatCannotBeStored(t *testing.T) {
 		o.L.Append("l")
 		o.I.Set(math.MaxInt)
 		o.I3.Set(math.MaxInt32)
+		o.D.Set(-10)
 		o.F.Set(math.MaxFloat64)
 		o.O.Set(trail{"o"})
 	})
@@ -209,12 +213,14 @@ func TestValuesThatCannotBeStored(t *testing.T) {
 		{"M", func(o *odd) { o.M.Put(bad, 1) }, state.ErrUTF8},
 		{"M", func(o *odd) { o.M.Put("k", math.Inf(1)) }, nil},
 		{"M", func(o *odd) { o.M.Delete(bad); o.M.Clear() }, state.ErrUTF8},
+		{"M", func(o *odd) { o.M.Delete(bad); o.M.Replace(map[string]float64{"a": 1}) }, state.ErrUTF8},
 		{"M", func(o *odd) { o.M.Replace(map[string]float64{bad: 1}) }, state.ErrUTF8},
 		{"M", func(o *odd) { o.M.Replace(map[string]float64{"a": math.NaN()}) }, nil},
 		{"T", func(o *odd) { o.T.Add("good", bad) }, state.ErrUTF8},
 		{"T", func(o *odd) { o.T.Remove(bad); o.T.Add("good") }, state.ErrUTF8},
 		{"I", func(o *odd) { o.I.Add(1) }, state.ErrOverflow},
 		{"I", func(o *odd) { o.I.Add(-1); o.I.Add(2) }, state.ErrOverflow},
+		{"D", func(o *odd) { o.D.Add(math.MaxInt); o.D.Add(1) }, state.ErrOverflow}, // what is added is too large, and not the sum
 		{"I", func(o *odd) { o.I.Set(math.MinInt); o.I.Add(-1) }, state.ErrOverflow},
 		{"I3", func(o *odd) { o.I3.Add(1); o.I3.Set(3) }, state.ErrOverflow},
 		{"F", func(o *odd) { o.F.Add(math.MaxFloat64) }, state.ErrOverflow},
@@ -225,7 +231,9 @@ func TestValuesThatCannotBeStored(t *testing.T) {
 	}
 	for i, test := range tests {
 		img := view.Draft()
-		test.do(img.Value().(*odd))
+		o := img.Value().(*odd)
+		o.Y.Set("good") // before all others
+		test.do(o)
 		d, err := img.Delta()
 		var e *state.EncodeError
 		if !errors.As(err, &e) || e.Cell != test.cell || !d.IsZero() || test.want != nil && !errors.Is(err, test.want) {
@@ -249,6 +257,115 @@ func TestValuesThatCannotBeStored(t *testing.T) {
 	}
 }
 
+// Of several values that can't be stored in a cell the first is the one that is named.
+func TestTheFirstValueThatCannotBeStoredIsNamed(t *testing.T) {
+	type odd struct {
+		V state.Value[mute]
+		L state.List[mute]
+		M state.Map[string, mute]
+		T state.Set[mute]
+		O state.Fold[mute]
+		F state.Sum[float64]
+	}
+	s := schemaOf[odd](t)
+	for cell, do := range map[string]func(o *odd, what string){
+		"V": func(o *odd, what string) { o.V.Set(mute{what}) },
+		"L": func(o *odd, what string) { o.L.Append(mute{what}) },
+		"M": func(o *odd, what string) { o.M.Put("k", mute{what}) },
+		"T": func(o *odd, what string) { o.T.Add(mute{what}) },
+		"O": func(o *odd, what string) { o.O.Set(mute{what}) },
+	} {
+		img := s.New().Draft()
+		o := img.Value().(*odd)
+		do(o, "first")
+		do(o, "second")
+		var e *state.EncodeError
+		if _, err := img.Delta(); !errors.As(err, &e) || e.Cell != cell || !strings.Contains(err.Error(), "first") {
+			t.Errorf("%s: %v, want that of the first value", cell, err)
+		}
+	}
+	img := s.New().Draft()
+	o := img.Value().(*odd)
+	o.F.Add(math.NaN())
+	o.F.Add(math.Inf(1))
+	if _, err := img.Delta(); err == nil || !strings.HasSuffix(err.Error(), "NaN") {
+		t.Errorf("F: %v, want that of the first value", err)
+	}
+}
+
+// mute is what no JSON can say.
+type mute struct{ What string }
+
+func (m mute) Merge(mute) mute { return m }
+
+func (m mute) MarshalJSON() ([]byte, error) { return nil, errors.New("mute: " + m.What) }
+
+func (*mute) UnmarshalJSON([]byte) error { return nil }
+
+// What a record of several deltas can't hold is known before any of it is recorded.
+func TestRecordableIsWhatCanBeRecorded(t *testing.T) {
+	for _, cells := range []int{1, 8, 9} { // of as many sums a few are looked at without memory for them
+		texts := make([]string, cells)
+		for i := range texts {
+			texts[i] = fmt.Sprintf(`{"name":"c%d","kind":"sum","type":{"kind":"int"}}`, i)
+		}
+		s, err := state.ParseSchema([]byte(`{"cells":[` + strings.Join(texts, ",") + `]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		const most = "9223372036854775807"
+		for _, deltas := range [][]string{
+			{`{"add":` + most + `}`, `{"add":1}`},
+			{`{"add":1}`, `{"add":1}`},
+			{`{"set":` + most + `}`, `{"add":1}`},
+			{`{"set":` + most + `}`, `{"add":-1}`, `{"add":1}`},
+			{`{"add":` + most + `}`, `{"set":1}`, `{"add":1}`},
+			{`{"add":5}`, "", `{"add":` + most + `}`},
+			{`{"add":-5}`, `{"add":` + most + `}`, `{"add":5}`, `{"add":1}`},
+		} {
+			view := s.New()
+			var all []*state.Delta
+			var recorded error
+			for _, text := range deltas {
+				if text == "" {
+					all = append(all, nil)
+					continue
+				}
+				d, err := s.ParseDelta([]byte(fmt.Sprintf(`{"c%d":%s}`, cells-1, text)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if all = append(all, &d); recorded == nil {
+					recorded = view.Record(d)
+				}
+			}
+			view = s.New()
+			err := view.Recordable(len(all), func(i int) *state.Delta { return all[i] })
+			if (err == nil) != (recorded == nil) || err != nil && err.Error() != recorded.Error() {
+				t.Errorf("of %d cells, %q: %v, want %v", cells, deltas, err, recorded)
+			}
+			if d, err := view.Delta(); err != nil || !d.IsZero() {
+				t.Errorf("of %d cells, %q: %s was recorded, %v", cells, deltas, d.AppendJSON(nil), err)
+			}
+		}
+	}
+}
+
+// A delta stays as it is when its record is made of it.
+func TestRecordedLeavesTheDelta(t *testing.T) {
+	d := draft(t, filled(t, schemaOf[every](t)), func(e *every) {
+		e.Sum.Add(1)
+		e.Fold.Merge(trail{"x"})
+	})
+	want := string(d.AppendJSON(nil))
+	if recorded := string(d.Recorded().AppendJSON(nil)); recorded == want {
+		t.Errorf("the record is %s, with what is still to be merged", recorded)
+	}
+	if got := string(d.AppendJSON(nil)); got != want {
+		t.Errorf("the delta is %s, and was %s", got, want)
+	}
+}
+
 // What is no number of JSON's is no overflow, and is named.
 func TestASumNamesWhatItCannotTake(t *testing.T) {
 	type gauge struct{ F state.Sum[float64] }
@@ -267,6 +384,16 @@ func TestASumNamesWhatItCannotTake(t *testing.T) {
 
 func TestApplyRefusesWhatDoesNotFit(t *testing.T) {
 	s := schemaOf[every](t)
+	for _, in := range []string{`{"List":{"truncate":1}}`, `{"List":{"at":{"0":"x"}}}`, `{"List":{"truncate":1,"append":["x"]}}`} {
+		d, err := s.ParseDelta([]byte(in))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var e *state.ApplyError
+		if err := s.New().Apply(d); !errors.As(err, &e) || e.Cell != "List" {
+			t.Errorf("Apply(%s) to nothing: %v", in, err)
+		}
+	}
 	for _, in := range []string{
 		`{"List":{"truncate":3}}`,
 		`{"List":{"at":{"2":"x"}}}`,

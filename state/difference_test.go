@@ -219,3 +219,27 @@ func TestDifferenceOfNoJSON(t *testing.T) {
 		}
 	}
 }
+
+// An element like those beside it is told when it comes and when it goes.
+func TestDifferencesOfEqualElements(t *testing.T) {
+	type said struct{ Said state.List[string] }
+	s := schemaOf[said](t)
+	of := func(words ...string) state.Image {
+		view := s.New()
+		write(t, view, func(x *said) { x.Said.Append(words...) })
+		return view
+	}
+	for _, c := range []struct {
+		from, to []string
+		want     string
+	}{
+		{[]string{"a"}, []string{"a", "a"}, "+ Said[1]: \"a\"\n"},
+		{[]string{"a", "a", "a"}, []string{"a"}, "- Said[1]: \"a\"\n- Said[2]: \"a\"\n"},
+		{[]string{"a", "b", "a"}, []string{"a", "b", "a", "b", "a"}, "+ Said[3]: \"b\"\n+ Said[4]: \"a\"\n"},
+	} {
+		d, err := state.Diff(of(c.from...), of(c.to...))
+		if got := d.String(); err != nil || got != c.want {
+			t.Errorf("from %q to %q: %q, %v; want %q", c.from, c.to, got, err, c.want)
+		}
+	}
+}

@@ -255,3 +255,25 @@ func FuzzParseDelta(f *testing.F) {
 		}
 	})
 }
+
+// Elements of a Set are known however their text is escaped: those that a delta adds, and those that
+// it removes.
+func TestParseDeltaOfElementsThatAreEscaped(t *testing.T) {
+	s := schemaOf[every](t)
+	for _, c := range []struct{ base, delta, want string }{
+		{`{}`, `{"Set":{"add":["\u003cb>","\u0061"]}}`, `{"Set":["<b>","a"]}`},
+		{`{"Set":["<b>","a"]}`, `{"Set":{"remove":["<\u0062>","\u0061"]}}`, `{}`},
+	} {
+		view, err := s.Parse([]byte(c.base))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := s.ParseDelta([]byte(c.delta))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := view.Apply(d); err != nil || string(view.AppendJSON(nil)) != c.want {
+			t.Errorf("%s makes %s of %s, %v; want %s", c.delta, view.AppendJSON(nil), c.base, err, c.want)
+		}
+	}
+}

@@ -132,7 +132,7 @@ func (v *vector) cut(n int) {
 	}
 	if k := (n - 1) / chunkSize; k < len(v.full) {
 		v.last = v.full[k]
-		v.full = v.full[:k:k]
+		v.full = v.full[:k]
 	}
 	v.n = n
 }

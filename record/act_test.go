@@ -74,7 +74,9 @@ func TestLife12OneOfTwoWritersIsFirst(t *testing.T) {
 // decided stays as a variant, and who decided otherwise is told.
 func TestLife13OverridesNeedAuthority(t *testing.T) {
 	b := newBook(t)
-	b.create(t, draft("r"))
+	made := draft("r")
+	made.Decisions[0].Confidence, made.Decisions[0].Alternatives = 0.9, []dag.Alternative{{Description: "right"}}
+	b.create(t, made)
 	err := b.unchanged(t, func() error {
 		_, err := b.Override(t.Context(), "r", "way", "right", "dry", bot)
 		return err
@@ -88,6 +90,7 @@ func TestLife13OverridesNeedAuthority(t *testing.T) {
 	same(t, "decision", []any{v.Number, d.Description, d.Rationale, d.Status, d.MadeBy, v.Record.LastModifiedBy},
 		[]any{2, "right", "dry", dag.Accepted, ann, ann})
 	same(t, "variants", d.Variants, []record.Variant{{Author: bot, Decision: "left", Rationale: "short", Status: dag.Tentative}})
+	same(t, "what the agent said of its own", []any{d.Confidence, len(d.Alternatives)}, []any{0, 0})
 
 	contested, err := record.NewLedger(b.store, record.LedgerOptions{Overridden: dag.Contested})
 	done(t, err)
@@ -130,7 +133,7 @@ func TestLife17QuestionsBlockTheirPoint(t *testing.T) {
 		record.TimeoutRetry:    {"pending", "any", nil, 2},
 	} {
 		b := newBook(t)
-		b.create(t, asks("r", record.ResumePoint{OnTimeout: policy}, 2_000_000))
+		b.create(t, asks("r", record.ResumePoint{OnTimeout: policy, SafeToAutoExecute: true}, 2_000_000))
 		if v, err := b.Expire(t.Context(), "r"); err != nil || v.Number != 1 {
 			t.Errorf("%s: before the time: %+v, %v", policy, v, err)
 		}
@@ -147,6 +150,9 @@ func TestLife17QuestionsBlockTheirPoint(t *testing.T) {
 		done(t, err)
 		p := v.Record.ResumePoints[0]
 		same(t, string(policy), []any{p.ApprovalStatus, p.RequiredAuthority, p.ApprovedBy, len(v.Record.QuestionsForUser)}, want)
+		if p.SafeToAutoExecute != (policy != record.TimeoutEscalate) {
+			t.Errorf("%s: safe to go on from by itself: %v", policy, p.SafeToAutoExecute)
+		}
 		same(t, "question", []any{v.Record.QuestionsForUser[0].Status, v.Record.LastModifiedBy}, []any{"expired", record.Automatic})
 		if again, err := b.Expire(t.Context(), "r"); err != nil || again.Number != v.Number {
 			t.Errorf("%s: expired twice: %+v, %v", policy, again, err)
@@ -255,6 +261,52 @@ func TestPointWithoutQuestionsTimesOut(t *testing.T) {
 	if v, err := b.Expire(t.Context(), "r"); err != nil || v.Number != 2 {
 		t.Errorf("a second time: %+v, %v", v, err)
 	}
+}
+
+// Of a point about which somebody was asked time decides when the question ends, and not how long
+// the point has been there: it stays pending also when it was answered.
+func TestPointWithAQuestionTimesOutWithThat(t *testing.T) {
+	for name, end := range map[string]func(*book) error{
+		"open":     func(*book) error { return nil },
+		"answered": func(b *book) error { _, err := b.Answer(t.Context(), "r", "q", "yes", ann); return err },
+		"skipped":  func(b *book) error { _, err := b.Skip(t.Context(), "r", "q", ann); return err },
+	} {
+		b := newBook(t)
+		b.create(t, asks("r", record.ResumePoint{OnTimeout: record.TimeoutAbort, TimeoutMs: 500}, 0))
+		done(t, end(b))
+		b.now = b.now.Add(time.Hour)
+		if v, err := b.Expire(t.Context(), "r"); err != nil || v.Record.ResumePoints[0].ApprovalStatus != record.ApprovalPending {
+			t.Errorf("%s: %+v, %v", name, v, err)
+		}
+	}
+}
+
+// What is asked again blocks the points that are to be tried again, and no other; and it is asked
+// though something of that id has ended before.
+func TestWhatIsAskedAgainBlocksWhatIsTriedAgain(t *testing.T) {
+	b := newBook(t)
+	r := asks("r", record.ResumePoint{OnTimeout: record.TimeoutRetry}, 2_000_000)
+	later := r.ResumePoints[0]
+	later.ID, later.OnTimeout = "escalated", record.TimeoutEscalate
+	again := r.ResumePoints[0]
+	again.ID = "p2"
+	r.ResumePoints = append(r.ResumePoints, later, again)
+	r.QuestionsForUser[0].BlocksResumePoints = []string{"p", "escalated", "p2"}
+	ended := r.QuestionsForUser[0]
+	ended.ID, ended.Status, ended.AnsweredBy, ended.BlocksResumePoints = "q~2", record.QuestionAnswered, &ann, []string{}
+	r.QuestionsForUser = append(r.QuestionsForUser, ended)
+	b.create(t, r)
+	b.now = time.UnixMilli(2_000_000)
+	v, err := b.Expire(t.Context(), "r")
+	done(t, err)
+	if len(v.Record.QuestionsForUser) != 3 {
+		t.Fatalf("the questions are %s", show(v.Record.QuestionsForUser))
+	}
+	q := v.Record.QuestionsForUser[2]
+	same(t, "asked again", []any{q.ID, q.Status, q.BlocksResumePoints}, []any{"q~3", "open", []string{"p", "p2"}})
+	same(t, "what has ended", v.Record.QuestionsForUser[1], ended)
+	_, err = b.Approve(t.Context(), "r", "escalated", ann)
+	done(t, err)
 }
 
 // An update does not do what has a verb and an authority of its own, and what is refused, by the

@@ -66,6 +66,7 @@ func TestMergePassesNoGate(t *testing.T) {
 			p.RequiredAuthority, p.ApprovalStatus, p.ApprovedBy = record.AnyAuthority, record.ApprovalGiven, &bot
 		},
 		"weakens the gate": func(r *record.Record) { r.ResumePoints[0].RequiredAuthority = record.AnyAuthority },
+		"says it is safe":  func(r *record.Record) { r.ResumePoints[0].SafeToAutoExecute = true },
 		"goes elsewhere":   func(r *record.Record) { r.ResumePoints[0].NextSteps = []string{"elsewhere"} },
 		"denies": func(r *record.Record) {
 			r.ResumePoints[0].ApprovalStatus = record.ApprovalDenied
@@ -113,6 +114,88 @@ func TestMergePassesNoGate(t *testing.T) {
 	r := v.Record
 	same(t, "what a person has done", []any{r.QuestionsForUser[0].Answer, r.ResumePoints[0].ApprovalStatus, r.Decisions[0].Description, r.Task.Goal},
 		[]any{"yes", "approved", "right", "run"})
+}
+
+// What somebody has decided who could stays so, whatever somebody else has who could in another
+// record: who may not decide it himself does not choose between the two.
+func TestMergeChoosesForNobody(t *testing.T) {
+	bob := record.Author{Type: dag.Human, ID: "bob"}
+	for name, c := range map[string]struct{ mine, theirs func(*book) error }{
+		"an answer": {
+			func(b *book) error { _, err := b.Answer(t.Context(), "a", "q", "yes", ann); return err },
+			func(b *book) error { _, err := b.Answer(t.Context(), "b", "q", "no", bob); return err },
+		},
+		"an approval": {
+			func(b *book) error {
+				_, err := b.Answer(t.Context(), "a", "q", "yes", ann)
+				done(t, err)
+				_, err = b.Approve(t.Context(), "a", "p", ann)
+				return err
+			},
+			func(b *book) error { _, err := b.Deny(t.Context(), "b", "p", "no", bob); return err },
+		},
+	} {
+		b := branches(t, gated("o"))
+		done(t, c.mine(b))
+		done(t, c.theirs(b))
+		if err := b.unchanged(t, func() error { _, err := b.Merge(t.Context(), "a", "b", record.PreferB, bot); return err }); !errors.Is(err, record.ErrAuthority) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := b.Merge(t.Context(), "a", "b", record.PreferB, ann); err != nil {
+			t.Errorf("%s, and a person merges: %v", name, err)
+		}
+	}
+}
+
+// Of a decision that was tentative anybody brings in what its own maker has made of it since, and
+// nobody what another one has in the name of who made it later.
+func TestMergeBringsWhatItsMakerMadeOfADecision(t *testing.T) {
+	clerk := record.Author{Type: dag.Agent, ID: "clerk"}
+	b := branches(t, draft("o"))
+	b.change(t, "b", func(r *record.Record) { r.Decisions[0].Description, r.Decisions[0].Status = "right", dag.Accepted })
+	v, err := b.Merge(t.Context(), "a", "b", record.PreferB, clerk)
+	done(t, err)
+	same(t, "decided", []any{v.Record.Decisions[0].Description, v.Record.Decisions[0].MadeBy}, []any{"right", bot})
+
+	b = newBook(t)
+	o := b.create(t, draft("o"))
+	for id, way := range map[string]string{"a": "right", "b": "back"} {
+		r := o.Record.Clone()
+		r.ID, r.ParentCRHash = id, o.Record.ContentHash
+		d := &r.Decisions[0]
+		d.Description, d.Status, d.MadeBy = way, dag.Accepted, clerk
+		b.create(t, r)
+	}
+	if err := b.unchanged(t, func() error { _, err := b.Merge(t.Context(), "a", "b", record.PreferB, bot); return err }); !errors.Is(err, record.ErrAuthority) {
+		t.Errorf("in the name of who made it later: %v", err)
+	}
+}
+
+// A point that is approved is not taken away by way of the record of another run that has heard of
+// it and tells it no more.
+func TestMergeTakesNoPointAway(t *testing.T) {
+	b := newBook(t)
+	first := gated("p")
+	first.Source = &record.Source{Run: "p", Seq: 1, Graph: "g"}
+	b.create(t, first)
+	_, err := b.Answer(t.Context(), "p", "q", "yes", ann)
+	done(t, err)
+	v, err := b.Approve(t.Context(), "p", "p", ann)
+	done(t, err)
+	other := v.Record.Clone()
+	other.ID, other.ParentCRHash = "q", v.Record.ContentHash
+	other.Source = &record.Source{Run: "q", Seq: 1, Graph: "g"}
+	b.create(t, other)
+	b.change(t, "q", func(r *record.Record) { r.Task.Goal = "run" })
+	v, err = b.Merge(t.Context(), "q", "p", record.PreferA, ann)
+	done(t, err)
+	other = v.Record.Clone()
+	other.ID, other.ParentCRHash, other.ResumePoints = "without", v.Record.ContentHash, nil
+	b.create(t, other)
+	b.change(t, "p", func(r *record.Record) { r.Metadata.Tags = append(r.Metadata.Tags, "seen") })
+	if err := b.unchanged(t, func() error { _, err := b.Merge(t.Context(), "p", "without", record.PreferB, bot); return err }); !errors.Is(err, record.ErrAuthority) {
+		t.Errorf("an agent: %v", err)
+	}
 }
 
 // A record of a run that has gone on does not approve of what stands behind a gate.

@@ -326,3 +326,30 @@ func steps(r *record.Record, n int) *record.Record {
 	r.ExecutionSummary.StepsCompleted = n
 	return r
 }
+
+// What has come home by way of a third record is not merged once more, however long that way was.
+func TestWhatCameHomeByALongWayIsMergedOnce(t *testing.T) {
+	b := newBook(t)
+	of := func(id, run string, parent *record.Record) *record.Record {
+		r := draft(id)
+		if parent != nil {
+			r = parent.Clone()
+			r.ID, r.ParentCRHash = id, parent.ContentHash
+		}
+		r.Source = &record.Source{Run: run, Seq: 1, Graph: "g"}
+		return b.create(t, r).Record
+	}
+	home := of("home", "first", nil)
+	away := of("away", "second", home)
+	last := of("third", "second", away)
+	for _, goal := range []string{"walk on", "run", "fly"} {
+		v, err := b.Update(t.Context(), "third", last.ContentHash, func(r *record.Record) error { r.Task.Goal = goal; return nil }, ann)
+		done(t, err)
+		last = v.Record
+	}
+	v, err := b.Merge(t.Context(), "home", "third", record.PreferA, ann)
+	done(t, err)
+	again, err := b.Merge(t.Context(), "home", "away", record.PreferA, ann)
+	done(t, err)
+	same(t, "merged by a short way", []any{again.Number, again.Record.ContentHash}, []any{v.Number, v.Record.ContentHash})
+}

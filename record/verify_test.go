@@ -2,8 +2,10 @@ package record_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"testing"
@@ -275,4 +277,52 @@ func FuzzImport(f *testing.F) {
 			t.Fatalf("kept, and not whole: %+v, %v", verdict, err)
 		}
 	})
+}
+
+// The entries before the first version count as well: a record that has lost one is broken from its
+// first version on, and takes no further one.
+func TestWhatStandsBeforeTheFirstVersionIsVerified(t *testing.T) {
+	for seq := uint64(1); seq <= 2; seq++ {
+		b := newBook(t)
+		all := b.versions(t, "r", 3)
+		l := ledgerOver(t, damagedStore{b.store, seq}, nil)
+		v, err := l.Verify(t.Context(), "r")
+		if err != nil || v.Valid || v.BrokenAt != 1 {
+			t.Errorf("without entry %d: %+v, %v", seq, v, err)
+		}
+		var broken *record.BrokenError
+		if _, err := l.Update(t.Context(), "r", all[2].Record.ContentHash, func(r *record.Record) error { r.Task.Goal = "run"; return nil }, ann); !errors.As(err, &broken) || broken.Version != 1 {
+			t.Errorf("without entry %d it takes an update: %v", seq, err)
+		}
+	}
+}
+
+// A shortStore ends its logs before their heads, and says nothing.
+type shortStore struct {
+	checkpoint.Store
+	last  uint64
+	reads int
+}
+
+func (s *shortStore) Read(ctx context.Context, run string, from, to uint64) iter.Seq2[checkpoint.Entry, error] {
+	if s.reads++; s.reads > 10 {
+		panic("the log is read again and again")
+	}
+	return func(yield func(checkpoint.Entry, error) bool) {
+		for e, err := range s.Store.Read(ctx, run, from, to) {
+			if err == nil && e.Seq > s.last || !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+// A version that the store says is there, and does not hand out, is missing.
+func TestALogThatEndsBeforeItsHead(t *testing.T) {
+	b := newBook(t)
+	b.versions(t, "r", 3)
+	l := ledgerOver(t, &shortStore{Store: b.store, last: 4}, nil)
+	if v, err := l.Verify(t.Context(), "r"); err != nil || v.Valid || v.BrokenAt != 3 || v.Root.Size != 3 {
+		t.Errorf("%+v, %v; want that the third version is broken", v, err)
+	}
 }

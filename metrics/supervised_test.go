@@ -83,7 +83,8 @@ func TestEndsOfWorkOfASupervisor(t *testing.T) {
 	reg, m := newMetrics(t)
 	for _, err := range []error{
 		nil, &dispatcher.Rest{Status: checkpoint.StatusFailed, Cause: checkpoint.ErrFull},
-		dispatcher.ErrDrain, checkpoint.ErrFull, checkpoint.ErrClosed,
+		dispatcher.ErrDrain, &dispatcher.Rest{Status: checkpoint.StatusRunning, Cause: dispatcher.ErrDrain},
+		checkpoint.ErrFull, checkpoint.ErrClosed,
 	} {
 		for _, e := range []supervisor.Event{
 			{Kind: supervisor.Queued}, {Kind: supervisor.Began}, {Kind: supervisor.PutBack, Err: checkpoint.ErrFull},
@@ -96,10 +97,26 @@ func TestEndsOfWorkOfASupervisor(t *testing.T) {
 	scraped(t, reg).check(t, scrape{
 		`pawl_supervisor_working{graph="journey"}`:                       0,
 		`pawl_supervisor_waiting{graph="journey"}`:                       0,
-		`pawl_supervisor_put_back_total{graph="journey"}`:                5,
+		`pawl_supervisor_put_back_total{graph="journey"}`:                6,
 		`pawl_supervisor_ended_total{graph="journey",outcome="rested"}`:  2,
-		`pawl_supervisor_ended_total{graph="journey",outcome="drained"}`: 1,
+		`pawl_supervisor_ended_total{graph="journey",outcome="drained"}`: 2,
 		`pawl_supervisor_ended_total{graph="journey",outcome="full"}`:    1,
 		`pawl_supervisor_ended_total{graph="journey",outcome="failed"}`:  1,
+	})
+}
+
+// Of what a recovery comes to, and a drain, is counted whether it went well.
+func TestWhatARecoveryAndADrainComeTo(t *testing.T) {
+	reg, m := newMetrics(t)
+	for _, kind := range []supervisor.EventKind{supervisor.Recovered, supervisor.Drained} {
+		for _, err := range []error{nil, nil, checkpoint.ErrCorrupt} {
+			m.ObserveSupervisor(supervisor.Event{Kind: kind, Graph: "journey", Err: err})
+		}
+	}
+	scraped(t, reg).check(t, scrape{
+		`pawl_supervisor_recovered_total{graph="journey",outcome="rested"}`: 2,
+		`pawl_supervisor_recovered_total{graph="journey",outcome="failed"}`: 1,
+		`pawl_supervisor_drains_total{outcome="ended"}`:                     2,
+		`pawl_supervisor_drains_total{outcome="stuck"}`:                     1,
 	})
 }

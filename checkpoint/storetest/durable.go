@@ -122,6 +122,8 @@ func deletedStays(t *trial, s checkpoint.Store, again func(checkpoint.Store) che
 	if got := posts(t, s, "run"); len(got) != 0 {
 		t.Errorf("the new run has the messages %v", got)
 	}
+	l = owned(t, s, "run")
+	add(t, s, l, stat(t, s, "run").Head, done(1), done(2)) // it is as long as the first
 	_, err = s.Snapshot(t.Context(), "run", 0)
 	wantErr(t, err, checkpoint.ErrNotFound, "Snapshot of the new run")
 }

@@ -126,6 +126,7 @@ var groups = []group{
 	}},
 	{"delete", nothing, []rule{
 		{"DeleteRemovesEverything", deleteRemovesEverything},
+		{"NothingIsLeftForTheNext", nothingIsLeftForTheNext},
 		{"DeleteLeavesOthersAlone", deleteLeavesOthersAlone},
 		{"GraphOutlivesItsRuns", graphOutlivesItsRuns},
 	}},

@@ -248,8 +248,9 @@ type Store interface {
 type Watcher interface {
 	// Watch returns a channel that receives after a Post to run, and before that Post returns:
 	// who posts is told that whoever has the run will take it, and he may look at the channel
-	// alone when he lets go of it. A store that can't tell before is no Watcher. The channel is
-	// buffered and may coalesce. stop ends the watch and never blocks.
+	// alone when he lets go of it. A store that can't tell before is no Watcher. The run need not
+	// exist yet: who begins one watches it before. The channel is buffered and may coalesce. stop
+	// ends the watch and never blocks.
 	Watch(run string) (posted <-chan struct{}, stop func())
 }
 

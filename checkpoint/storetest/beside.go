@@ -110,12 +110,14 @@ func postsAreDrainedWithAnAppend(t *trial, s checkpoint.Store) {
 }
 
 // Who watches a run is told of a post to it before that returns, and of none to another run, until
-// the watch is stopped.
+// the watch is stopped. A run can be watched before it is there.
 func postWakesWatchers(t *trial, s checkpoint.Store) {
 	w, ok := s.(checkpoint.Watcher)
 	if !ok {
 		t.Skip("the store is no Watcher")
 	}
+	early, stopEarly := w.Watch("run")
+	defer stopEarly()
 	rested(t, s, "run")
 	rested(t, s, "other")
 	posted, stop := w.Watch("run")
@@ -129,6 +131,7 @@ func postWakesWatchers(t *trial, s checkpoint.Store) {
 	}
 	told(t, posted, "a message")
 	told(t, second, "a message")
+	told(t, early, "a message to a run that was not there yet when he began to watch it")
 	stopSecond()
 	forget(second)
 	forget(posted)

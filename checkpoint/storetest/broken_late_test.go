@@ -65,6 +65,16 @@ func (s lateTelling) Watch(run string) (<-chan struct{}, func()) {
 	return late, sync.OnceFunc(func() { stop(); close(ended) })
 }
 
+// watchesOnlyRuns has nobody watch a run that is not there.
+type watchesOnlyRuns struct{ sound }
+
+func (s watchesOnlyRuns) Watch(run string) (<-chan struct{}, func()) {
+	if _, err := s.Faulty.Stat(context.Background(), run); err != nil {
+		return make(chan struct{}), func() {}
+	}
+	return s.Faulty.Watch(run)
+}
+
 // lateDelete looks whether somebody holds the run, and then deletes it.
 type lateDelete struct {
 	sound

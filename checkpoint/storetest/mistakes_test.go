@@ -95,6 +95,8 @@ var mistakes = []mistake{
 		})},
 	{"who watches is told of a message when Post has returned", []string{"contract/PostWakesWatchers"},
 		over(func(s sound) checkpoint.Store { return lateTelling{s} })},
+	{"who watches a run before it is there is told nothing", []string{"contract/PostWakesWatchers"},
+		over(func(s sound) checkpoint.Store { return watchesOnlyRuns{s} })},
 	{"a run is deleted that was acquired meanwhile", []string{"concurrency/AcquireBesideADelete"},
 		over(func(s sound) checkpoint.Store { return lateDelete{s, newLeases()} })},
 	{"a fork is made of runs that were made meanwhile", []string{"concurrency/OneOfManyForksWins"},

@@ -76,3 +76,47 @@ func (s uncancelledAcquire) Acquire(ctx context.Context, run, owner string) (che
 	}
 	return l, err
 }
+
+// indexed selects runs by a status that it writes down only when one begins, is entered or rests.
+type indexed struct {
+	sound
+	status *set
+}
+
+func (s indexed) Append(
+	ctx context.Context, l checkpoint.Lease, after checkpoint.Head, entries []checkpoint.Entry,
+) (checkpoint.Head, error) {
+	head, err := s.Faulty.Append(ctx, l, after, entries)
+	if err != nil {
+		return head, err
+	}
+	switch entries[len(entries)-1].Kind {
+	case checkpoint.Resumed, checkpoint.TurnBegun, checkpoint.Rewound:
+	default:
+		if info, err := s.Faulty.Stat(ctx, l.Run); err == nil {
+			s.status.add(l.Run, []byte(info.Status))
+		}
+	}
+	return head, nil
+}
+
+func (s indexed) List(ctx context.Context, f checkpoint.Filter) ([]checkpoint.Info, error) {
+	all, err := s.Faulty.List(ctx, checkpoint.Filter{Limit: 1 << 20})
+	if err != nil || len(f.Status) == 0 || f.Check() != nil {
+		return s.Faulty.List(ctx, f)
+	}
+	return slices.DeleteFunc(all, func(i checkpoint.Info) bool {
+		status, _ := s.status.get(i.Run)
+		return !slices.Contains(f.Status, checkpoint.Status(status))
+	}), nil
+}
+
+// takesNoMore refuses messages to a run that is completed.
+type takesNoMore struct{ sound }
+
+func (s takesNoMore) Post(ctx context.Context, run string, p checkpoint.Post) error {
+	if info, err := s.Faulty.Stat(ctx, run); err == nil && info.Status == checkpoint.StatusCompleted {
+		return checkpoint.ErrConflict
+	}
+	return s.Faulty.Post(ctx, run, p)
+}

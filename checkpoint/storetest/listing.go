@@ -12,7 +12,8 @@ import (
 )
 
 // A run's status is what its entries make of it; what may be written while it rests does
-// not change it. Updated tells when it changed, Created when the run began.
+// not change it. Updated tells when it changed, Created when the run began. List selects it by the
+// status that it has, and whatever that is the run takes messages.
 func statusFollowsEntries(t *trial, s checkpoint.Store) {
 	l := owned(t, s, "run")
 	var head checkpoint.Head
@@ -37,12 +38,18 @@ func statusFollowsEntries(t *trial, s checkpoint.Store) {
 		{checkpoint.Resumed, checkpoint.StatusRunning},
 		{checkpoint.Superstep, checkpoint.StatusRunning},
 		{checkpoint.Completed, checkpoint.StatusCompleted},
+		{checkpoint.TurnBegun, checkpoint.StatusRunning},
+		{checkpoint.Completed, checkpoint.StatusCompleted},
+		{checkpoint.Rewound, checkpoint.StatusPending},
+		{checkpoint.Resumed, checkpoint.StatusRunning},
 	} {
 		head = add(t, s, l, head, checkpoint.Entry{Kind: step.kind})
 		info := stat(t, s, "run")
 		if info.Status != step.want {
 			t.Errorf("after %v the run is %s, want %s", step.kind, info.Status, step.want)
 		}
+		listedAs(t, s, "run", step.want)
+		post(t, s, "run", checkpoint.Post{ID: fmt.Sprintf("after entry %d, %s", head.Seq, step.want), Kind: checkpoint.PostTurn})
 		if i == 0 {
 			before = info
 		}
@@ -66,6 +73,24 @@ func statusFollowsEntries(t *trial, s checkpoint.Store) {
 		turns++
 		if info := stat(t, s, "run"); info.Status != checkpoint.StatusInterrupted || info.Turn != turns {
 			t.Errorf("after a turn the run is %s in turn %d, want interrupted in %d", info.Status, info.Turn, turns)
+		}
+		listedAs(t, s, "run", checkpoint.StatusInterrupted)
+	}
+}
+
+// listedAs checks that a run, the only one of the store, is listed under its status and no other.
+func listedAs(t *trial, s checkpoint.Store, run string, status checkpoint.Status) {
+	t.Helper()
+	for _, other := range []checkpoint.Status{
+		checkpoint.StatusPending, checkpoint.StatusRunning, checkpoint.StatusCompleted, checkpoint.StatusInterrupted,
+		checkpoint.StatusCancelled, checkpoint.StatusTimedOut, checkpoint.StatusFailed,
+	} {
+		var want []string
+		if other == status {
+			want = []string{run}
+		}
+		if got := ids(t, s, checkpoint.Filter{Status: []checkpoint.Status{other}}); !slices.Equal(got, want) {
+			t.Errorf("List of the status %s = %q, of a run that is %s", other, got, status)
 		}
 	}
 }

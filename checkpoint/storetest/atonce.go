@@ -19,6 +19,48 @@ func (t *trial) atOnce(round int, calls ...func()) {
 	all.Wait()
 }
 
+// Who reads beside appends of several entries sees all of each or none of it; and a message that one
+// of them drains waits, or is in the log.
+func readersSeeWholeAppends(t *trial, s checkpoint.Store) {
+	const appends, entries = 20, 7
+	l, head := begun(t, s, "run")
+	for i := range appends {
+		post(t, s, "run", checkpoint.Post{ID: fmt.Sprint(i), Kind: checkpoint.PostTurn})
+	}
+	var failed error
+	written := make(chan struct{})
+	var writer sync.WaitGroup
+	t.beside(&writer, func() {
+		defer close(written)
+		for i := 0; i < appends && failed == nil; i++ {
+			all := []checkpoint.Entry{drains(fmt.Sprint(i))}
+			for len(all) < entries {
+				all = append(all, done(len(all)))
+			}
+			head, failed = s.Append(t.Context(), l, head, all)
+		}
+	})
+	defer writer.Wait()
+	for over := false; !over; {
+		select {
+		case <-written:
+			over = true
+		default:
+		}
+		waiting := len(posts(t, s, "run"))
+		got := len(read(t, s, "run", 1, 0))
+		if (got-1)%entries != 0 {
+			t.Fatalf("beside appends of %d entries behind the first Read yields %d: a part of one", entries, got)
+		}
+		if drained := (got - 1) / entries; waiting+drained < appends {
+			t.Fatalf("of %d messages %d wait, and no more than %d are in the log that was read behind that", appends, waiting, drained)
+		}
+	}
+	if failed != nil {
+		t.Errorf("Append beside readers = %v", failed)
+	}
+}
+
 // A message that is posted beside a Delete goes with the run, or is refused since there is none: a
 // run that is made later under the id does not have it.
 func postBesideADelete(t *trial, s checkpoint.Store) {

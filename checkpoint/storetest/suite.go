@@ -150,6 +150,7 @@ var groups = []group{
 		{"OneOfManyWritersWins", oneOfManyWritersWins},
 		{"OneOfManyLargeWritersWins", oneOfManyLargeWritersWins},
 		{"WritersOfManyRunsAreIndependent", writersOfManyRunsAreIndependent},
+		{"ReadersSeeWholeAppends", readersSeeWholeAppends},
 		{"PostOfOneIDAtOnce", postOfOneIDAtOnce},
 		{"ClaimBesideAPost", claimBesideAPost},
 		{"PostBesideADrain", postBesideADrain},

@@ -161,6 +161,15 @@ func (s onePin) Stat(ctx context.Context, run string) (checkpoint.Info, error) {
 	return info, err
 }
 
+// noPins knows of no pins.
+type noPins struct{ sound }
+
+func (s noPins) Stat(ctx context.Context, run string) (checkpoint.Info, error) {
+	info, err := s.Faulty.Stat(ctx, run)
+	info.Pins = nil
+	return info, err
+}
+
 // selectedAgain begins a listing anew behind a run that is none of those selected.
 type selectedAgain struct{ sound }
 

@@ -284,7 +284,7 @@ func forksAtOnce(t *trial, s checkpoint.Store) {
 	wantVerified(t, s)
 }
 
-// Forks, their bases, and what was trimmed are there again; what was deleted is not.
+// Forks, their bases, and what was trimmed, with its pins, are there again; what was deleted is not.
 func forksAreThereAgain(t *trial, s checkpoint.Store) {
 	bases := [][]byte{small(1), t.large(1)}
 	for i, base := range bases {
@@ -294,10 +294,15 @@ func forksAreThereAgain(t *trial, s checkpoint.Store) {
 		erase(t, s, fmt.Sprintf("alone %d", i))
 	}
 	long(t, s, "trimmed")
-	trim(t, s, "trimmed", 8, t.large(8))
+	trim(t, s, "trimmed", 8, t.large(8), 3, 5)
 	before := stat(t, s, "trimmed")
 	for range 2 {
 		s = t.reopen(s)
+		if info := stat(t, s, "trimmed"); len(info.Pins) != 2 || !slices.Equal(info.Pins, before.Pins) {
+			t.Errorf("the pins of what was trimmed are %v, want %v", info.Pins, before.Pins)
+		}
+		wantBase(t, s, "trimmed", small(3))
+		wantBase(t, s, "trimmed", small(5))
 		for i, base := range bases {
 			run := fmt.Sprintf("kept %d", i)
 			wantBase(t, s, run, base)

@@ -222,6 +222,7 @@ var mistakes = []mistake{
 	{"some runs are looked at then", []string{"corruption/DamagedInfoIsFound", "corruption/OlderInfoIsFound"},
 		looking(func(s sound) checkpoint.Store { return tellsOnce{s} })},
 	{"the last write is lost on reopening", []string{"durability/EverythingIsThereAgain"}, forgetful(1)},
+	{"pins are lost on reopening", []string{"durability/ForksAreThereAgain"}, unpinned},
 	{"an append is acknowledged before it is durable", []string{"crash/AcknowledgedSurvivesACrash", "crash/UnderWayIsWholeOrNot"}, hasty},
 	{"a message is acknowledged before it is durable", []string{"crash/EachWriteSurvivesACrash"}, lately("Post")},
 	{"a graph is acknowledged before it is durable", []string{"crash/EachWriteSurvivesACrash"}, lately("PutGraph")},
@@ -264,6 +265,13 @@ func forgetful(n int) Factory {
 	}
 	return f
 }
+
+// unpinned keeps pins in memory alone.
+var unpinned = func() Factory {
+	f := over(func(s sound) checkpoint.Store { return s })
+	f.Reopen = func(_ testing.TB, _ string, s checkpoint.Store) checkpoint.Store { return noPins{sound{s.(wrapper).inner()}} }
+	return f
+}()
 
 // hasty does not wait for the disk.
 var hasty = func() Factory {

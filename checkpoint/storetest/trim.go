@@ -32,13 +32,19 @@ func trimming(first uint64, base []byte, pins ...checkpoint.Pin) checkpoint.Entr
 	})}
 }
 
-// trim trims a run that nobody holds, or skips the test if the store can't.
-func trim(t *trial, s checkpoint.Store, run string, first uint64, base []byte) checkpoint.Head {
+// trim trims a run that nobody holds, or skips the test if the store can't. The machine of the
+// checkpoint at entry n that is pinned is small(n).
+func trim(t *trial, s checkpoint.Store, run string, first uint64, base []byte, pinned ...int) checkpoint.Head {
 	t.Helper()
 	l := owned(t, s, run)
 	defer release(t, s, l)
 	after := stat(t, s, run).Head
-	head, err := s.Trim(t.Context(), l, after, trimming(first, base), base)
+	bases, pins := [][]byte{base}, []checkpoint.Pin(nil)
+	for _, n := range pinned {
+		bases = append(bases, small(n))
+		pins = append(pins, checkpoint.Pin{Seq: uint64(n), Base: checkpoint.BaseDigest(small(n))})
+	}
+	head, err := s.Trim(t.Context(), l, after, trimming(first, base, pins...), bases...)
 	if errors.Is(err, checkpoint.ErrUnsupported) {
 		t.Skip("the store does not trim")
 	}

@@ -33,7 +33,7 @@ func posts(t *trial, s checkpoint.Store, run string) []checkpoint.Post {
 func postIsIdempotent(t *trial, s checkpoint.Store) {
 	begun(t, s, "run")
 	messages := []checkpoint.Post{
-		{ID: "b", Kind: "answer", Data: json.RawMessage(`{"approved": true}`)},
+		{ID: "b", Kind: "answer", Data: json.RawMessage(`{"approved": true, "\u0000": "\u0000"}`)},
 		{ID: "a", Kind: "cancel"},
 		{ID: "c/\"ü\" 1", Kind: "answer", Data: t.quoted(mebibyte)},
 	}
@@ -205,7 +205,7 @@ func snapshotIsTheNewestUpTo(t *trial, s checkpoint.Store) {
 			first = head
 		}
 		if i%2 == 1 {
-			keep(head, fmt.Sprintf("state %d", i))
+			keep(head, fmt.Sprintf("state %d \x00\xff\n", i)) // is bytes, and no text
 			newest(0)
 		}
 	}
@@ -279,7 +279,7 @@ func graphIsKeptOnce(t *trial, s checkpoint.Store) {
 	for _, g := range []struct {
 		digest string
 		graph  []byte
-	}{{"digest", []byte(`{"nodes":[]}`)}, {"digest of a big one", big}} {
+	}{{"digest", []byte(`{"z": ["ü\u0000", 1.0], "nodes":[]}`)}, {"digest of a big one", big}} {
 		for range 2 {
 			if err := s.PutGraph(t.Context(), g.digest, g.graph); err != nil {
 				t.Fatalf("PutGraph = %v", err)

@@ -23,7 +23,7 @@ func encode(v any) json.RawMessage {
 // Every field of an entry is read back as it was appended, whatever is in it; Seq and At are
 // the store's, and what Append is given in them is ignored.
 func appendIsReadBack(t *trial, s checkpoint.Store) {
-	text := "quotes \" \\ slashes / \u2028 newline \n tab \t umlaut ü emoji 🪓 < & >"
+	text := "quotes \" \\ slashes / \u2028 newline \n tab \t nul \x00 umlaut ü emoji 🪓 < & >"
 	entries := []checkpoint.Entry{
 		{Kind: checkpoint.Done, Seq: 99, At: time.Unix(1, 0)},
 		{

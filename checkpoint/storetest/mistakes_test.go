@@ -57,6 +57,14 @@ var mistakes = []mistake{
 		lapsing(func(s *lapse.Store) checkpoint.Store { return deletesHeld{lapses{s}} })},
 	{"an append is torn where an entry is bad", []string{"atomicity/AppendIsAllOrNothing"},
 		over(func(s sound) checkpoint.Store { return goodPart{s} })},
+	{"an entry that holds a NUL is refused", []string{"contract/AppendIsReadBack"},
+		over(func(s sound) checkpoint.Store { return noNUL{s} })},
+	{"a message that holds a NUL is refused", []string{"conditions/PostIsIdempotent"},
+		over(func(s sound) checkpoint.Store { return noNUL{s} })},
+	{"a snapshot is kept as a text", []string{"contract/SnapshotIsTheNewestUpTo"},
+		over(func(s sound) checkpoint.Store { return textSnapshots{s} })},
+	{"a graph is kept as its JSON means it", []string{"contract/GraphIsKeptOnce"},
+		over(func(s sound) checkpoint.Store { return meansGraphs{s} })},
 	{"an append is written entry by entry", []string{"cancellation/CancelledAnywhereIsWholeOrNot"},
 		over(func(s sound) checkpoint.Store { return oneByOne{s} })},
 	{"a fork is made run by run", []string{"atomicity/ForkIsAllOrNothing", "crash/ForkUnderWayIsWholeOrNot"},
@@ -269,7 +277,9 @@ func forgetful(n int) Factory {
 // unpinned keeps pins in memory alone.
 var unpinned = func() Factory {
 	f := over(func(s sound) checkpoint.Store { return s })
-	f.Reopen = func(_ testing.TB, _ string, s checkpoint.Store) checkpoint.Store { return noPins{sound{s.(wrapper).inner()}} }
+	f.Reopen = func(_ testing.TB, _ string, s checkpoint.Store) checkpoint.Store {
+		return noPins{sound{s.(wrapper).inner()}}
+	}
 	return f
 }()
 

@@ -8,7 +8,8 @@ import (
 )
 
 // A lease that is held is given to nobody else, and the error names who holds it, also if it is the
-// one who asks; an owner without a name is an ArgumentError. Of many who ask at once one gets it.
+// one who asks, or who has it for a moment, as an Amender; an owner without a name is an
+// ArgumentError. Of many who ask at once one gets it.
 func leaseIsExclusive(t *trial, s checkpoint.Store) {
 	var argument *checkpoint.ArgumentError
 	if _, err := s.Acquire(t.Context(), "run", ""); !errors.As(err, &argument) {
@@ -31,6 +32,7 @@ func leaseIsExclusive(t *trial, s checkpoint.Store) {
 	}
 	release(t, s, l)
 	release(t, s, l) // again does nothing
+	heldToAmend(t, s)
 
 	const many = 16
 	errs := make([]error, many)
@@ -50,6 +52,26 @@ func leaseIsExclusive(t *trial, s checkpoint.Store) {
 	if won != 1 {
 		t.Errorf("%d of %d got the lease", won, many)
 	}
+}
+
+// heldToAmend checks that the lease of an Amender is one like others: nobody else gets it, and the
+// run is not deleted.
+func heldToAmend(t *trial, s checkpoint.Store) {
+	t.Helper()
+	rested(t, s, "amended")
+	amender := checkpoint.Amender("somebody")
+	l, err := s.Acquire(t.Context(), "amended", amender)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Acquire(t.Context(), "amended", "another")
+	var busy *checkpoint.BusyError
+	if !errors.As(err, &busy) || busy.Owner != amender {
+		t.Errorf("Acquire while an Amender has the lease = %v, want a BusyError that names him", err)
+	}
+	wantErr(t, s.Delete(t.Context(), "amended"), checkpoint.ErrBusy, "Delete while an Amender has the lease")
+	add(t, s, l, stat(t, s, "amended").Head, done(1))
+	release(t, s, l)
 }
 
 // Each lease of a run has a higher epoch than all before, whether anything was appended

@@ -29,6 +29,8 @@ var mistakes = []mistake{
 		over(func(s sound) checkpoint.Store { return reopener{s} })},
 	{"a lease that is held is given again", []string{"conditions/LeaseIsExclusive"},
 		over(func(s sound) checkpoint.Store { return &anyOwner{sound: s, last: newLeases()} })},
+	{"who only amends gives way", []string{"conditions/LeaseIsExclusive"},
+		over(func(s sound) checkpoint.Store { return givesWay{s} })},
 	{"epochs do not rise", []string{"conditions/LeaseEpochsRise"},
 		over(func(s sound) checkpoint.Store { return &oneEpoch{sound: s, last: newLeases()} })},
 	{"a lease that has ended still appends", []string{"leases/LapsedLeaseChangesNothing", "leases/RenewalProlongs"},

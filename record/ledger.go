@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -263,12 +264,14 @@ func (c *chain) verdict(trusted []Root) (Verdict, error) {
 		switch {
 		case t.Size < 1:
 			return Verdict{}, &ArgumentError{"Verify", "trusted root", "is of no versions: give one of Root"}
+		case !isHash(t.Hash):
+			return Verdict{}, &ArgumentError{"Verify", "trusted root", fmt.Sprintf("is %.80q, which is no SHA-256 in hexadecimal", t.Hash)}
 		case t.Size > len(c.all):
 			return Verdict{
 				BrokenAt: len(c.all) + 1, Root: v.Root,
 				Reason: fmt.Sprintf("there were %d versions, and are %d", t.Size, len(c.all)),
 			}, nil
-		case c.tree.first(t.Size).root() != t.Hash:
+		case !strings.EqualFold(c.tree.first(t.Size).root(), t.Hash):
 			return Verdict{
 				Root:   v.Root,
 				Reason: fmt.Sprintf("the first %d versions are not those of the trusted root: they were written anew", t.Size),

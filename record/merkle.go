@@ -75,6 +75,12 @@ func failed(err error) error {
 	return fmt.Errorf("%w: %v", ErrProof, err)
 }
 
+// isHash reports whether text is a hash in hexadecimal.
+func isHash(text string) bool {
+	hash, err := hex.DecodeString(text)
+	return err == nil && len(hash) == rfc6962.DefaultHasher.Size()
+}
+
 // decoded are hashes in hexadecimal as bytes.
 func decoded(first string, rest []string) (top []byte, hashes [][]byte, err error) {
 	if top, err = hex.DecodeString(first); err != nil {

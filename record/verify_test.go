@@ -170,6 +170,30 @@ func TestProofsOfEverySize(t *testing.T) {
 	}
 }
 
+// A root is what its digits say, in capitals too: so say proofs, and so does Verify. One that has no
+// digits is no root of other versions.
+func TestRootInCapitals(t *testing.T) {
+	b := newBook(t)
+	b.versions(t, "r", 3)
+	root, err := b.Root(t.Context(), "r")
+	done(t, err)
+	p, err := b.Consistency(t.Context(), "r", 3)
+	done(t, err)
+	capitals := record.Root{Size: root.Size, Hash: strings.ToUpper(root.Hash)}
+	if err := p.Verify(capitals, root); err != nil {
+		t.Errorf("the proof says %v", err)
+	}
+	if v, err := b.Verify(t.Context(), "r", capitals); err != nil || !v.Valid {
+		t.Errorf("Verify says %+v, %v", v, err)
+	}
+	var argument *record.ArgumentError
+	for _, hash := range []string{"", "no digits", root.Hash[1:], root.Hash + "00"} {
+		if v, err := b.Verify(t.Context(), "r", record.Root{Size: 3, Hash: hash}); !errors.As(err, &argument) {
+			t.Errorf("with the root %q Verify says %+v, %v", hash, v, err)
+		}
+	}
+}
+
 // The tree is that of RFC 6962: its hashes are those that the RFC's own rules give.
 func TestRootIsThatOfRFC6962(t *testing.T) {
 	b := newBook(t)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"github.com/pawlgo/pawl/checkpoint"
 )
@@ -56,4 +57,20 @@ func (s meansGraphs) Graph(ctx context.Context, digest string) ([]byte, error) {
 		return nil, err
 	}
 	return json.Marshal(v)
+}
+
+// narrow has columns in which some things have no room.
+type narrow struct {
+	sound
+	cut func(*checkpoint.Entry)
+}
+
+func (s narrow) Append(
+	ctx context.Context, l checkpoint.Lease, after checkpoint.Head, entries []checkpoint.Entry,
+) (checkpoint.Head, error) {
+	entries = slices.Clone(entries)
+	for i := range entries {
+		s.cut(&entries[i])
+	}
+	return s.Faulty.Append(ctx, l, after, entries)
 }

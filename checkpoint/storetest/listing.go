@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -97,7 +98,7 @@ func listedAs(t *trial, s checkpoint.Store, run string, status checkpoint.Status
 
 // Stat and List tell what the opening said.
 func statTellsTheOpening(t *trial, s checkpoint.Store) {
-	labels := map[string]string{"tenant": "a b", "": "empty key", "empty value": "", "ü": "🪓"}
+	labels := map[string]string{"tenant": "a b", "": "empty key", "empty value": "", "ü": "🪓", "long": strings.Repeat("ü", 5_000)}
 	l := owned(t, s, "run")
 	head := add(t, s, l, checkpoint.Head{}, opened("my graph", labels), done(1))
 	page, err := s.List(t.Context(), checkpoint.Filter{})

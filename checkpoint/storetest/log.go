@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -24,12 +25,17 @@ func encode(v any) json.RawMessage {
 // the store's, and what Append is given in them is ignored.
 func appendIsReadBack(t *trial, s checkpoint.Store) {
 	text := "quotes \" \\ slashes / \u2028 newline \n tab \t nul \x00 umlaut ü emoji 🪓 < & >"
+	long := strings.Repeat(text, t.size(70_000)/len(text))
 	entries := []checkpoint.Entry{
 		{Kind: checkpoint.Done, Seq: 99, At: time.Unix(1, 0)},
 		{
 			Kind: checkpoint.Interrupted, Path: text, Step: 7, Attempt: 3, Outcome: text, ID: text,
 			Post: text, Delta: encode([]string{text}), Outer: encode(map[string]string{text: text}),
 			Data: encode(text),
+		},
+		{
+			Kind: checkpoint.Done, Path: long, Step: math.MaxInt32, Attempt: math.MaxInt32, Outcome: long, ID: long,
+			Data: encode(json.Number("123456789012345678901234567890.5")),
 		},
 		{
 			Kind: checkpoint.Noted, Delta: json.RawMessage("{\n \"a\": [1, {\"b\": \"}\"}]\n}"),

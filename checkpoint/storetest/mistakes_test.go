@@ -61,6 +61,14 @@ var mistakes = []mistake{
 		over(func(s sound) checkpoint.Store { return goodPart{s} })},
 	{"an entry that holds a NUL is refused", []string{"contract/AppendIsReadBack"},
 		over(func(s sound) checkpoint.Store { return noNUL{s} })},
+	{"texts of entries are cut off", []string{"contract/AppendIsReadBack"},
+		over(func(s sound) checkpoint.Store {
+			return narrow{s, func(e *checkpoint.Entry) { e.Path, e.ID = cut(e.Path), cut(e.ID) }}
+		})},
+	{"numbers of entries are small", []string{"contract/AppendIsReadBack"},
+		over(func(s sound) checkpoint.Store {
+			return narrow{s, func(e *checkpoint.Entry) { e.Step, e.Attempt = int(int16(e.Step)), int(int16(e.Attempt)) }}
+		})},
 	{"a message that holds a NUL is refused", []string{"conditions/PostIsIdempotent"},
 		over(func(s sound) checkpoint.Store { return noNUL{s} })},
 	{"a snapshot is kept as a text", []string{"contract/SnapshotIsTheNewestUpTo"},

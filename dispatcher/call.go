@@ -343,10 +343,14 @@ func (c *core) blankRun() *run {
 
 // release gives back the lease of an amendment.
 func (c *core) release(l checkpoint.Lease) {
-	ctx := &graceContext{until: time.Now().Add(c.opts.Grace)}
+	ctx := &graceContext{until: time.Now().Add(c.toLetGo())}
 	defer ctx.end()
 	_ = c.giveBack(ctx, l, true)
 }
+
+// toLetGo is how long it may take to let go of a run. However short the grace period is it is a
+// moment: a lease that is not given back keeps the run from everybody.
+func (c *core) toLetGo() time.Duration { return max(c.opts.Grace, aMoment) }
 
 // giveBack gives a lease back, and tries it again for a moment if the store fails to that was well
 // before: a lease without an end that is kept keeps the run from everybody, for as long as the

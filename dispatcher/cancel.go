@@ -192,7 +192,7 @@ func (c *core) drainHeeded(ctx context.Context, id string, code *atomic.Pointer[
 func (c *core) heed(id string, code *atomic.Pointer[string]) {
 	var seen []string
 	began := time.Now()
-	for again := true; again && time.Since(began) < c.opts.Grace; { // else whoever posts without end is worked for without end
+	for again := true; again && time.Since(began) < c.toLetGo(); { // else whoever posts without end is worked for without end
 		seen, again = c.heedBeside(id, seen, code)
 	}
 }
@@ -200,7 +200,7 @@ func (c *core) heed(id string, code *atomic.Pointer[string]) {
 // heedBeside heeds what was posted, if not all of that was seen before. It returns what it has
 // seen, and whether more may be there by now.
 func (c *core) heedBeside(id string, before []string, code *atomic.Pointer[string]) (seen []string, again bool) {
-	ctx := &graceContext{until: time.Now().Add(c.opts.Grace)} // a new one: the observer may have taken longer
+	ctx := &graceContext{until: time.Now().Add(c.toLetGo())} // a new one: the observer may have taken longer
 	defer ctx.end()
 	seen = c.unheeded(ctx, id)
 	if !slices.ContainsFunc(seen, func(p string) bool { return !slices.Contains(before, p) }) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
 	"github.com/pawlgo/pawl/dispatcher"
 )
@@ -52,5 +53,47 @@ func TestReleaseThatFails(t *testing.T) {
 				completes(t, res, err)
 			})
 		})
+	}
+}
+
+// However short the grace period is, what is said of a run at rest gives its lease back, and a
+// cancel that comes meanwhile is heeded.
+func TestReleaseInNoTime(t *testing.T) {
+	t.Parallel()
+	var d *dispatcher.Dispatcher[Tale]
+	cancels := false
+	store := new(memory.Store)
+	d = process(t, asksTwo(t), store, dispatcher.Options{Grace: 1, Observe: func(e dispatcher.Event) {
+		if cancels && e.Kind == dispatcher.Noted {
+			cancels = false
+			if err := d.Cancel(t.Context(), run, nil); err != nil {
+				t.Error(err)
+			}
+		}
+	}})
+	res, err := d.Run(t.Context(), run, nil)
+	rests(t, res, err, checkpoint.StatusInterrupted, "x", "y")
+	for name, say := range map[string]func() error{
+		"Answer": func() error { return d.Answer(t.Context(), run, res.Interrupts[0].ID, "1") },
+		"Edit": func() error {
+			return d.Edit(t.Context(), run, func(s *Tale) { s.Word.Set("more") }, dispatcher.EditOptions{})
+		},
+		"Note": func() error { return d.Note(t.Context(), run, "seen", 1) },
+		"Tag":  func() error { return d.Tag(t.Context(), run, "", "here") },
+		"Trim": func() error { return d.Trim(t.Context(), run, dispatcher.Retention{Last: 1}) },
+	} {
+		if err := say(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if info, err := store.Stat(t.Context(), run); err != nil || info.Owner != "" {
+			t.Fatalf("behind %s the run is held by %q, %v", name, info.Owner, err)
+		}
+	}
+	cancels = true
+	if err := d.Note(t.Context(), run, "seen", 2); err != nil {
+		t.Error(err)
+	}
+	if info, err := store.Stat(t.Context(), run); err != nil || info.Status != checkpoint.StatusCancelled {
+		t.Errorf("the run is %s, %v", info.Status, err)
 	}
 }

@@ -29,7 +29,9 @@
 //     [Options].Grace once their context is done.
 //   - A stream does if the store heeds its context.
 //   - All others call the store on the caller's own goroutine, and end with their context if the
-//     store heeds it. badgerstore and memory do, but for a disk that doesn't come back.
+//     store heeds it. badgerstore and memory do, but for a disk that doesn't come back. What has
+//     taken the run's lease, as Edit does, gives it back first: it has another Grace for that, if
+//     the store hangs.
 //
 // # Conversations
 //

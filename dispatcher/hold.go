@@ -78,9 +78,9 @@ func (c *core) moment(ctx context.Context, l checkpoint.Lease, asked time.Time) 
 }
 
 // giveBack gives the lease back within Grace, if it was not lost, and heeds what was posted
-// meanwhile.
+// meanwhile: unless the store has not answered in that time.
 func (m moment) giveBack() {
-	until := time.Now().Add(m.c.opts.Grace)
+	until := time.Now().Add(m.c.toLetGo())
 	ended := m.hold.stop()
 	held := m.hold.fenced() == nil
 	if held {
@@ -95,7 +95,7 @@ func (m moment) giveBack() {
 		case <-late.C:
 		}
 	}
-	if held && !m.heeds {
+	if held && !m.heeds && time.Now().Before(until) {
 		m.c.heed(m.lease.Run, nil)
 	}
 }

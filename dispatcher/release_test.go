@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
@@ -96,4 +97,31 @@ func TestReleaseInNoTime(t *testing.T) {
 	if info, err := store.Stat(t.Context(), run); err != nil || info.Status != checkpoint.StatusCancelled {
 		t.Errorf("the run is %s, %v", info.Status, err)
 	}
+}
+
+// What is said of a run over a store that hangs ends within the grace period behind its context:
+// one that does not take the lease back is not asked for what was posted.
+func TestReleaseThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const grace = time.Second
+		var inner memory.Store
+		hangs := false
+		store := &tampered{Store: &inner, before: func(ctx context.Context, c call) error {
+			if hangs = hangs || c.method == "Append"; hangs {
+				<-ctx.Done()
+			}
+			return ctx.Err()
+		}}
+		_, err := process(t, asksTwo(t), &inner, dispatcher.Options{}).Run(t.Context(), run, nil)
+		if !errors.Is(err, dispatcher.ErrInterrupted) {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		end := time.Now().Add(time.Second)
+		err = process(t, asksTwo(t), store, dispatcher.Options{Grace: grace}).Cancel(ctx, run, nil)
+		if took := time.Since(end); took > grace || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the call ended %v after its context, with %v", took, err)
+		}
+	})
 }

@@ -187,3 +187,86 @@ func TestOneGracePeriodForHookAndStore(t *testing.T) {
 		lasts(time.Minute)
 	})
 }
+
+// Promise P6 for streams: whatever call of the store hangs, or is slow, from some moment on, a
+// stream ends within the grace period if the store heeds its context.
+func TestCallsStreamOverAStoreThatHangs(t *testing.T) {
+	const grace = 400 * time.Millisecond
+	for _, slow := range []bool{false, true} {
+		n := 1
+		for more := true; more && !t.Failed(); n++ {
+			synctest.Test(t, func(t *testing.T) { more = callsStreamHangs(t, n, slow, grace) })
+		}
+		if n < 15 {
+			t.Errorf("only %d calls were tried", n-1)
+		}
+	}
+}
+
+// callsStreamHangs streams the second turn of a run, over a store that hangs, or is slow, from call
+// n on. It reports whether there was one.
+func callsStreamHangs(t *testing.T, n int, slow bool, grace time.Duration) bool {
+	var inner memory.Store
+	var calls atomic.Int64
+	free := make(chan struct{})
+	hangs := hangsFrom(n, true, &calls, free)
+	if slow {
+		hangs = func(ctx context.Context, c call) error {
+			if c.method == "Watch" || calls.Add(1) < int64(n) {
+				return nil
+			}
+			return heeds(ctx, grace/3)
+		}
+	}
+	g := callsTalk(t, func(ctx context.Context, s *Talk) error {
+		if s.Heard.Get() == "two" {
+			return heeds(ctx, 10*time.Second)
+		}
+		return nil
+	})
+	res, err := process(t, g, &inner, dispatcher.Options{}).Run(t.Context(), run, hear("one"))
+	completes(t, res, err)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	end := time.Now().Add(time.Second)
+	d := process(t, g, &tampered{Store: &inner, before: hangs}, dispatcher.Options{Grace: grace})
+	for item, err := range d.StreamTurn(ctx, run, hear("two"), dispatcher.Listen{}) {
+		if item.Result != nil && err == nil {
+			t.Errorf("call %d, slow=%t: the stream ends without an error", n, slow)
+		}
+	}
+	if took := time.Since(end); took > grace+grace/20 {
+		t.Errorf("call %d, slow=%t: the stream ended %v after its context", n, slow, took)
+	}
+	hung := calls.Load() >= int64(n)
+	close(free)
+	lasts(time.Hour)
+	return hung
+}
+
+// A stream of which the context is done still tells all that is in the log, however long the body
+// of its loop takes.
+func TestCallsStreamOfASlowBody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const grace = 400 * time.Millisecond
+		g := callsTalk(t, nil)
+		d := process(t, g, new(memory.Store), dispatcher.Options{Grace: grace})
+		res, err := d.Run(t.Context(), run, hear("one"))
+		completes(t, res, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		told := uint64(0)
+		for item, err := range d.Stream(ctx, run, nil, dispatcher.Listen{}) {
+			if err != nil {
+				t.Errorf("behind entry %d: %v", told, err)
+			}
+			if item.Result == nil && !item.Event.Live {
+				told = item.Event.Seq
+				lasts(grace)
+			}
+		}
+		if told != res.Cursor.Seq {
+			t.Errorf("the stream told %d entries of %d", told, res.Cursor.Seq)
+		}
+	})
+}

@@ -1,6 +1,9 @@
 package dispatcher
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+	"time"
+)
 
 // A telling is an event on its way to a reader, with the state that belongs to it if the
 // reader wants that: a *S.
@@ -30,6 +33,8 @@ type listener struct {
 	dropped atomic.Int64
 	grown   chan struct{} // has room for one: the log has grown
 	retains bool          // the call has left it to its stream to trim the run; read once the call has ended
+
+	graceEnd time.Time // of the stream, whose context was done before it has made its call; else zero
 }
 
 func newListener(l Listen) *listener {
@@ -39,7 +44,7 @@ func newListener(l Listen) *listener {
 // option lets the call of a stream know its listener.
 func (l *listener) option() RunOption {
 	return RunOption{"Listen", func(w *wishes) error {
-		w.ears = l
+		w.ears, w.graceEnd = l, l.graceEnd
 		return nil
 	}}
 }

@@ -32,7 +32,7 @@ type reader struct {
 	early   bool            // the run may not be there yet
 	oldest  bool            // a Since of zero means the oldest entry that is kept
 	from    uint64          // number of the entry behind which begin has begun
-	limit   time.Duration   // of a store call; zero means none but the context's
+	until   time.Time       // when store calls have to end; zero means with the context alone
 	m       *machine        // Listen.States: the run at seq
 	page    []*telling      // read up to seq, and not told yet
 	notices []*telling      // taken, and not told yet
@@ -231,10 +231,10 @@ func (rd *reader) head(ctx context.Context) (uint64, error) {
 }
 
 func (rd *reader) limited(ctx context.Context) (context.Context, context.CancelFunc) {
-	if rd.limit == 0 {
+	if rd.until.IsZero() {
 		return ctx, func() {}
 	}
-	return context.WithTimeout(ctx, rd.limit)
+	return context.WithDeadline(ctx, rd.until)
 }
 
 // How long a reader waits until it looks again, if the store can't tell of the appends of

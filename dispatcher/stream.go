@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"time"
 )
 
 // An Item is what a [Dispatcher.Stream] yields: an event, and as the last one, without an
@@ -13,6 +14,10 @@ type Item[S any] struct {
 	State  *S         `json:",omitempty"` // Listen.States: with SuperstepEnded of the run's own frame; the caller's
 	Result *Result[S] `json:",omitempty"` // of the last item only, and never nil there
 }
+
+// lastLook is how long the end of the log may take to be read, if the call has had the whole grace
+// period.
+const lastLook = 20 * time.Millisecond
 
 // errLeft is the cause with which a stream cancels a run that nobody looks at any more.
 var errLeft = errors.New("dispatcher: the reader of the stream has left")
@@ -29,7 +34,16 @@ func (c *core) stream(ctx context.Context, id string, how mode, input func(any),
 	if err := checkID(id); err != nil {
 		return nil, err, false
 	}
-	rd := c.newReader(id, l, tell)
+	var rd *reader
+	rd = c.newReader(id, l, func(t *telling) bool {
+		if rd.until.IsZero() {
+			return tell(t)
+		}
+		began := time.Now()
+		goes := tell(t)
+		rd.until = rd.until.Add(time.Since(began)) // what the body takes is its own
+		return goes
+	})
 	rd.early, rd.oldest = how == modeRun, true
 	if c.store == nil && how == modeRun {
 		how = modeStart // there is no log to go on from
@@ -42,7 +56,8 @@ func (c *core) stream(ctx context.Context, id string, how mode, input func(any),
 	defer rd.attach()()
 	err = rd.begin(ctx)
 	if err != nil && ctx.Err() != nil { // the run is begun all the same, and rests
-		rd.limit = c.opts.Grace
+		rd.until = time.Now().Add(c.opts.Grace)
+		rd.ears.graceEnd = rd.until
 		late, stop := rd.limited(context.WithoutCancel(ctx))
 		err = rd.begin(late)
 		stop()
@@ -65,10 +80,19 @@ func (c *core) stream(ctx context.Context, id string, how mode, input func(any),
 	if readErr == errLeft {
 		return nil, nil, true
 	}
+	select {
+	case <-ended:
+	case <-ctx.Done():
+	}
+	if rd.until.IsZero() {
+		rd.until = time.Now().Add(c.opts.Grace)
+	}
 	<-ended // within the grace period, if ctx is done
 	rep, err = ran.rep, ran.err
 	if readErr != nil && ctx.Err() != nil {
-		rd.limit = c.opts.Grace
+		if least := time.Now().Add(lastLook); rd.until.Before(least) {
+			rd.until = least
+		}
 		readErr = rd.read(context.WithoutCancel(ctx), ended)
 	}
 	if readErr == errLeft {

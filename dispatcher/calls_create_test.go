@@ -68,7 +68,7 @@ func TestCreateRefusesWithoutATrace(t *testing.T) {
 		}
 		ended, end := context.WithCancelCause(t.Context())
 		end(errWeather)
-		if err := d.Create(ended, run, nil); !errors.Is(err, errWeather) {
+		if err := d.Create(ended, run, nil); !errors.Is(err, errWeather) || !errors.Is(err, context.Canceled) {
 			t.Errorf("under a context that is done: %v", err)
 		}
 		var fault *dispatcher.FaultError

@@ -14,9 +14,9 @@ import (
 // Run, Resume and Continue begin it, in any process that has the store; so do a supervisor's
 // Continue and its Recover. Create takes the options Settings, Labels and Correlation.
 //
-// If ctx is done already nothing is made, and the error wraps its cause. If ctx ends meanwhile
-// Create returns within its grace period: nil if the run was made, and never a run that is
-// Cancelled.
+// If ctx is done already nothing is made, and the error wraps that of ctx and its cause. If ctx
+// ends meanwhile Create returns within its grace period: nil if the run was made, and never a run
+// that is Cancelled.
 //
 //   - ErrExists: there is such a run. So a caller who doesn't know whether an earlier call made it
 //     finds out by calling again.
@@ -43,7 +43,7 @@ func (c *core) create(ctx context.Context, id string, input func(any), options [
 		}
 	}
 	if ctx.Err() != nil {
-		return c.refuse(id, fmt.Errorf("not created: %w", sound(context.Cause(ctx))))
+		return c.refuse(id, fmt.Errorf("not created: %w", endOf(ctx)))
 	}
 	until, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	// The end of ctx ends the call, and does not cancel the run. Nobody waits for this: it is one

@@ -91,6 +91,15 @@ func causedBy(ctx context.Context, err error) error {
 	if cause == ctx.Err() || !errors.Is(err, ctx.Err()) && !errors.Is(err, cause) {
 		return err
 	}
+	return endOf(ctx)
+}
+
+// endOf is the error of a context that is done, with its cause if that is another one.
+func endOf(ctx context.Context) error {
+	cause := sound(context.Cause(ctx))
+	if cause == ctx.Err() {
+		return cause
+	}
 	return fmt.Errorf("%w: %w", ctx.Err(), cause)
 }
 

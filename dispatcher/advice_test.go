@@ -208,6 +208,15 @@ func TestAdviceTexts(t *testing.T) {
 	_, err = d.Run(t.Context(), "new", nil, dispatcher.Labels(map[string]string{"api_key": "x"}))
 	advises(t, err, "labels hold what looks like a secret at .api_key: its")
 	advises(t, d.Answer(t.Context(), run, "", 1, dispatcher.OrStart()), "OrStart is for calls that run something: this one takes Author, Because and Message")
+	lease, err := store.Acquire(t.Context(), run, "ann")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = d.Start(t.Context(), run, nil)
+	advises(t, err, `dispatcher: run exists, and run "tale" is busy: held by ann`)
+	if err := store.Release(t.Context(), lease); err != nil {
+		t.Fatal(err)
+	}
 	breaks := func(*Tale) { panic("ouch") }
 	_, err = d.Run(t.Context(), "new", breaks)
 	advises(t, err, "input: panic: ouch")

@@ -231,8 +231,15 @@ func (c *core) taken(ctx context.Context, id string, err error) error {
 	if _, none := c.store.Stat(ctx, id); none != nil {
 		return err
 	}
-	return fmt.Errorf("%w, and %w", ErrExists, err)
+	return &takenRun{err}
 }
+
+// takenRun is the error of who could not begin a run that is there, and why he could not have it.
+type takenRun struct{ why error }
+
+func (e *takenRun) Error() string { return plain(ErrExists) + ", and " + plain(e.why) }
+
+func (e *takenRun) Unwrap() []error { return []error{ErrExists, e.why} }
 
 // aMoment is how long a lease is waited for that somebody has for a moment.
 const aMoment = 127 * time.Millisecond

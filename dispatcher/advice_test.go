@@ -208,6 +208,9 @@ func TestAdviceTexts(t *testing.T) {
 	_, err = d.Run(t.Context(), "new", nil, dispatcher.Labels(map[string]string{"api_key": "x"}))
 	advises(t, err, "labels hold what looks like a secret at .api_key: its")
 	advises(t, d.Answer(t.Context(), run, "", 1, dispatcher.OrStart()), "OrStart is for calls that run something: this one takes Author, Because and Message")
+	advises(t, d.Edit(t.Context(), run, func(*Tale) {}, dispatcher.EditOptions{}, dispatcher.OrStart()), "this one takes Author alone")
+	_, err = d.Run(t.Context(), run, nil, dispatcher.Because("so"))
+	advises(t, err, "Because is for Answer, Answers and Skip, and beside Answering")
 	lease, err := store.Acquire(t.Context(), run, "ann")
 	if err != nil {
 		t.Fatal(err)

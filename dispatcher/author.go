@@ -36,6 +36,8 @@ func Because(reason string) RunOption {
 	}}
 }
 
+const becauseIsFor = "is for Answer, Answers and Skip, and beside Answering"
+
 // author reads the options of a call that changes a run and runs nothing: who does it, ""
 // if nobody said so.
 func (c *core) author(options []RunOption) (string, error) {
@@ -44,7 +46,7 @@ func (c *core) author(options []RunOption) (string, error) {
 		return "", err
 	}
 	if w.because != "" {
-		return "", &OptionError{"Because", "is for Answer, Answers and Skip, and beside Answering"}
+		return "", &OptionError{"Because", becauseIsFor}
 	}
 	return w.by, nil
 }

@@ -263,8 +263,10 @@ func (c *core) wish(how mode, options []RunOption) (*wishes, error) {
 				return nil, &OptionError{o.name, "is for calls that run something: this one takes Author, Because and Message"}
 			}
 		case how == modeAct && o.name != "Author" && o.name != "Because":
-			return nil, &OptionError{o.name, "is for calls that run something: this one takes Author, and Because if it answers"}
-		case how != modeAct && (o.name == "Author" || o.name == "Because"):
+			return nil, &OptionError{o.name, "is for calls that run something: this one takes Author alone"}
+		case how != modeAct && o.name == "Because":
+			return nil, &OptionError{o.name, becauseIsFor}
+		case how != modeAct && o.name == "Author":
 			return nil, &OptionError{o.name, "is for calls that change a run and run nothing, and beside Answering"}
 		case how != modeEnqueue && o.name == "Message":
 			return nil, &OptionError{o.name, "is for Enqueue, Note and answers alone: it names what is given"}

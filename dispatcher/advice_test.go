@@ -220,6 +220,11 @@ func TestAdviceTexts(t *testing.T) {
 	if err := store.Release(t.Context(), lease); err != nil {
 		t.Fatal(err)
 	}
+	ended, end := context.WithCancelCause(t.Context())
+	end(errWeather)
+	for _, err := range d.Events(ended, run, dispatcher.Listen{}) {
+		advises(t, err, `run "tale": context canceled: bad weather`)
+	}
 	breaks := func(*Tale) { panic("ouch") }
 	_, err = d.Run(t.Context(), "new", breaks)
 	advises(t, err, "input: panic: ouch")

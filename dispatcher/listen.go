@@ -50,7 +50,10 @@ func (l *Listen) check() error {
 func (c *core) events(ctx context.Context, id string, l Listen) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		if err := c.exists(ctx, id); err != nil {
-			yield(Event{}, causedBy(ctx, err))
+			if cause := causedBy(ctx, err); cause != err {
+				err = c.refuse(id, cause)
+			}
+			yield(Event{}, err)
 			return
 		}
 		if err := l.check(); err != nil {

@@ -177,6 +177,9 @@ func (d *Dispatcher[S]) Enqueue(ctx context.Context, run string, input func(*S),
 // often it is sent. [From] has it made only if the run still stands where the caller has seen it,
 // which makes a note of what was read a compare-and-swap: else ErrStaleCursor, or
 // checkpoint.ErrBusy if the run is live.
+//
+// An error that is no refusal, as of a store that is full behind the message, may leave the note,
+// which then counts: who would make it again gives it a Message.
 func (d *Dispatcher[S]) Note(ctx context.Context, run, name string, value any, options ...RunOption) error {
 	return d.inside().noteRun(ctx, run, name, value, options)
 }

@@ -27,7 +27,8 @@ import (
 // checkpoint.ErrBusy, or ErrStillRunning if it is a Trim by Options.Retention that a call of this
 // dispatcher has abandoned; Tag may be called again. If the Trim has dropped the checkpoint the
 // error is checkpoint.ErrCursor. The log may have the name then, and it is spent: it leads nowhere
-// and can't be given to another checkpoint.
+// and can't be given to another checkpoint. Any other error that is no refusal, such as one of the
+// store, may leave the name to the checkpoint: call Tag again to find out.
 func (d *Dispatcher[S]) Tag(ctx context.Context, run, address, name string, options ...RunOption) error {
 	return d.inside().tag(ctx, run, address, name, options)
 }

@@ -18,7 +18,7 @@ import (
 
 // A Dispatcher runs one graph over one store. It holds no goroutines and needs no Close;
 // it is safe for concurrent use. Calls of a nil or zero one, which New has not made, return an
-// [*OptionError]; Graph and Store, which return no error, panic.
+// [*OptionError]; Graph, Store and Takes, which return no error, panic.
 type Dispatcher[S any] struct {
 	core *core
 }
@@ -90,9 +90,9 @@ func NewRunID() string { return uuid.Must(uuid.NewV7()).String() }
 //
 // A ctx that is done already does not keep Run from opening the run or taking it up: the run then
 // rests where it stood, as Cancelled or TimedOut. So does a run that had Failed; what failed is in
-// its log, and the next call runs it again. If all that is open waits for people nothing changes,
-// except that answers and new Settings of the call count. The same holds for Start, Resume,
-// Continue and Turn; a Resume ends its pauses even then.
+// its log, and the next call runs it again. If it is Interrupted, and all that is open waits for
+// people, nothing changes, except that answers and new Settings of the call count. The same holds
+// for Start, Resume, Continue and Turn; a Resume ends its pauses even then.
 //
 // ErrBusy if the run is live.
 func (d *Dispatcher[S]) Run(ctx context.Context, run string, input func(*S), options ...RunOption) (*Result[S], error) {

@@ -86,7 +86,8 @@ func NewRunID() string { return uuid.Must(uuid.NewV7()).String() }
 //   - It goes on with a run that is at rest or was left running. Questions whose time is over end.
 //     It does not end pauses, which is for [Dispatcher.Resume], and answers nothing except what
 //     [Answering] gives it.
-//   - It returns the result of a run that is completed.
+//   - It returns the result of a run that is completed, unless input that was posted by
+//     [Dispatcher.Enqueue] waits for it: then it begins the turns of that input.
 //
 // A ctx that is done already does not keep Run from opening the run or taking it up: the run then
 // rests where it stood, as Cancelled or TimedOut. So does a run that had Failed; what failed is in
@@ -108,9 +109,10 @@ func (d *Dispatcher[S]) Start(ctx context.Context, run string, input func(*S), o
 
 // Resume goes on with a run that exists and is not completed, and ends its interrupts before and
 // after visits; visits that asked go on waiting for their answers, unless [Answering] gives them.
-// ErrNotFound if there is no such run, ErrCompleted if it is completed, a [*GraphChangedError] if
-// it was made by another graph and its past is not the same in this one. A run that failed at a
-// dag.Fail returns the same failure. Of a ctx that is done see [Dispatcher.Run].
+// ErrNotFound if there is no such run, ErrCompleted if it is completed and no input of Enqueue
+// waits for it, a [*GraphChangedError] if it was made by another graph and its past is not the same
+// in this one. A run that failed at a dag.Fail returns the same failure. Of a ctx that is done see
+// [Dispatcher.Run].
 func (d *Dispatcher[S]) Resume(ctx context.Context, run string, options ...RunOption) (*Result[S], error) {
 	r, err := d.inside().run(ctx, run, modeResume, nil, options)
 	return handed[S](run, r, err), err

@@ -10,7 +10,8 @@ import (
 )
 
 // A HistoryFilter selects checkpoints of a run. What is given in several fields has to be true
-// together, of what is given in one field something. The zero HistoryFilter selects all.
+// together, of what is given in one field something. The zero HistoryFilter selects all, and a list
+// of none is as nil.
 type HistoryFilter struct {
 	// Frames are paths of frames, as for History. Nil means all.
 	Frames []string
@@ -151,15 +152,15 @@ func (s *sighting) all() bool {
 
 // selects reports whether the filter selects a checkpoint, and notes what was met in it.
 func (f *HistoryFilter) selects(p *Past, seen *sighting) bool {
-	frame, visit := selected(p.Path, f.Frames, seen.frames), f.Visits == nil
+	frame, visit := selected(p.Path, f.Frames, seen.frames), len(f.Visits) == 0
 	for i, name := range f.Visits {
 		if slices.ContainsFunc(p.Visits, func(v string) bool { return v == name || nodePath(v) == name }) {
 			seen.visits[i], visit = true, true
 		}
 	}
 	return frame && visit &&
-		(f.Causes == nil || slices.Contains(f.Causes, p.Cause)) &&
-		(f.Tags == nil || slices.ContainsFunc(f.Tags, func(name string) bool { return slices.Contains(p.Tags, name) }))
+		(len(f.Causes) == 0 || slices.Contains(f.Causes, p.Cause)) &&
+		(len(f.Tags) == 0 || slices.ContainsFunc(f.Tags, func(name string) bool { return slices.Contains(p.Tags, name) }))
 }
 
 // allKnown returns an error that names a frame or a visit which the run never had, and which the

@@ -43,6 +43,10 @@ func TestTimeHistory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		none := dispatcher.HistoryFilter{Frames: []string{}, Tags: []string{}, Visits: []string{}, Causes: []dispatcher.Cause{}}
+		if page, err := d.HistoryOf(ctx, run, none); err != nil || len(page) != len(all) {
+			t.Errorf("a filter of empty lists selects %d checkpoints, and nil %d: %v", len(page), len(all), err)
+		}
 		var told []string
 		for _, p := range all {
 			line := timePast(p)

@@ -341,10 +341,10 @@ func (g *giving) check(q *queue, x reply) error {
 }
 
 // Answers ends several interrupts of a run at once: all of them, by one durable message, or none.
-// The values are by the ids of the interrupts, as for [Dispatcher.Answer]; the empty id is refused
-// here. Interrupts that are not named go on waiting. A [Reject] of a visit before it begins ends
-// all that the visit waits for: another answer beside it is ErrNotAwaited. [Author] says who gives
-// the answers, and [Because] why.
+// The keys of values are ids of interrupts, and the values are as for [Dispatcher.Answer]; the
+// empty id is refused here. Other interrupts go on waiting. A [Reject] of a visit before it begins
+// ends all that the visit waits for, so another answer beside it is ErrNotAwaited. [Author] says
+// who gives the answers, and [Because] why.
 //
 // If one is refused none counts: an [*AnswerError] names it, and nothing has changed.
 func (d *Dispatcher[S]) Answers(ctx context.Context, run string, values map[string]any, options ...RunOption) error {
@@ -358,9 +358,9 @@ func (d *Dispatcher[S]) Answers(ctx context.Context, run string, values map[stri
 	return c.give(ctx, run, checkpoint.AnswerGiven, values, options)
 }
 
-// Skip ends a question without an answer: dag.Ask returns dag.ErrSkipped in the visit that
-// asked it. The empty id is that of the only question that waits. It is else as
-// [Dispatcher.Answer]: an interrupt before or after a visit is no question, and is ErrAnswerType.
+// Skip ends a question without an answer: dag.Ask returns dag.ErrSkipped in the visit that asked
+// it. The empty id stands for the only question that waits. An interrupt before or after a visit is
+// no question, and is ErrAnswerType. All else is as for [Dispatcher.Answer].
 func (d *Dispatcher[S]) Skip(ctx context.Context, run, interrupt string, options ...RunOption) error {
 	return d.inside().give(ctx, run, checkpoint.AnswerSkipped, map[string]any{interrupt: nil}, options)
 }

@@ -9,26 +9,27 @@ import (
 )
 
 // Answering has Run, Resume, Continue and Stream answer an interrupt and go on, in one call that
-// takes the run once: as [Dispatcher.Answer] and the call behind it do.
+// takes the run once. It does what [Dispatcher.Answer] and the call behind it would do.
 //
 //	res, err := d.Continue(ctx, run, dispatcher.Answering("", true))
 //
-// It may be given for several interrupts: then all of the answers count or none does, as those of
+// It may be given for several interrupts: then all of the answers count or none does, as with
 // [Dispatcher.Answers]. [Author], [Because] and [Message] beside it are for the answers. [From] is
-// where the run stands before them: who repeats the call under its Message leaves From out, since
-// it is ErrStaleCursor once they count.
+// where the run stands before them. A caller that repeats the call under its Message leaves From
+// out, since it is ErrStaleCursor once the answers count.
 //
-// Once the answers count they are answers as any others, also if ctx is done. What keeps the call
-// from going on behind them, as a [*GraphChangedError] does, or [Manual], which looks behind them,
-// does not take them back. Mostly they become durable with the resume, in one append: a call that
-// is ErrStuck, or whose store has failed, may have given them or not. Open tells.
+// Once the answers count they are answers like any others, even if ctx is done. If something then
+// keeps the call from going on, such as a [*GraphChangedError] or [Manual], which looks after the
+// answers, that does not take them back. The answers mostly become durable with the resume, in one
+// append: a call that is ErrStuck, or whose store has failed, may have given them or not. Open
+// tells.
 //
 // Nothing has changed and nothing runs:
 //
 //   - with an [*AnswerError], which says why the answers were refused;
 //   - if another option does not fit the run;
 //   - with ErrBusy, while somebody is at work on the run, whom Answer reaches;
-//   - with ErrNotFound if there is no such run, of Run and Stream too.
+//   - with ErrNotFound if there is no such run, even from Run and Stream.
 func Answering(interrupt string, value any) RunOption {
 	return RunOption{answering, func(w *wishes) error {
 		_, twice := w.answers[interrupt]
@@ -50,7 +51,7 @@ func Answering(interrupt string, value any) RunOption {
 
 const answering = "Answering"
 
-// Name is that of the function that has made the option, "" of the zero one.
+// Name is the name of the function that made the option, "" for the zero option.
 func (o RunOption) Name() string { return o.name }
 
 // answers reports whether one of the options of a call does.

@@ -2,9 +2,9 @@ package dispatcher
 
 import "fmt"
 
-// Author says who does it: who answers, edits, tags, resolves, cancels, goes back. The name is kept
-// in the entry that the call leads to. It has 1 to 1024 bytes of UTF-8 without control characters.
-// It is for calls that change a run and run nothing, and beside [Answering].
+// Author says who answers, edits, tags, resolves, cancels or rewinds. The name is kept in the entry
+// that the call leads to. It has 1 to 1024 bytes of UTF-8 without control characters. Author is for
+// calls that change a run and run nothing, and beside [Answering].
 func Author(name string) RunOption {
 	return RunOption{"Author", func(w *wishes) error {
 		if name == "" {
@@ -18,11 +18,13 @@ func Author(name string) RunOption {
 	}}
 }
 
-// Because says why somebody answers: why an approval was given, or was not. It is kept in the entry
-// beside the [Author], and told by its event, by Open of an effect, and by the failure that a
-// rejection leads to. It has 1 to 1024 bytes of UTF-8 without control characters. It is for Answer,
-// Answers and Skip, and beside [Answering]; a [Resolution] has a reason of its own, and so have
-// EditOptions, ForkOptions and RewindOptions.
+// Because says why somebody answers: why an approval was given, or was not. The reason is kept in
+// the entry beside the [Author]; the event of the entry tells it, and so do Open of an effect and
+// the failure that a rejection leads to. It has 1 to 1024 bytes of UTF-8 without control
+// characters.
+//
+// Because is for Answer, Answers and Skip, and beside [Answering]. A [Resolution] has a reason of
+// its own, and so have EditOptions, ForkOptions and RewindOptions.
 func Because(reason string) RunOption {
 	return RunOption{"Because", func(w *wishes) error {
 		if reason == "" {

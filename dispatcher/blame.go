@@ -17,9 +17,9 @@ import (
 // A Blame tells who wrote a cell.
 type Blame struct {
 	Cell string
-	// Writers are those whose writes the value is made of, oldest first: whoever wrote the
-	// whole cell last, and those who have added to it since. An empty cell that somebody has
-	// emptied has writers too.
+	// Writers are those whose writes make up the value, oldest first: whoever wrote the whole cell
+	// last, and those who have added to it since. An empty cell that somebody has emptied has
+	// writers too.
 	Writers Writers
 }
 
@@ -30,7 +30,7 @@ func (b Blame) String() string { return b.Cell + ": " + b.Writers.String() }
 // Writers are the writers of one cell, oldest first.
 type Writers []Writer
 
-// String tells them on one line, with commas between them, and of none: nobody.
+// String tells the writers on one line, with commas between them, or nobody if there are none.
 func (all Writers) String() string {
 	if len(all) == 0 {
 		return "nobody"
@@ -49,7 +49,7 @@ type Writer struct {
 	Seq  uint64 // of the entry
 	Turn int
 	// Path is that of the visit: compose-loop/2/draft is the second iteration. What was written
-	// inside a Loop or Each is written by the visits there; what an Embed gives out, by itself.
+	// inside a Loop or Each was written by the visits there; what an Embed gives out, by the Embed.
 	Path    string
 	Attempt int    // of the visit
 	By      string // of an edit, who did it
@@ -61,12 +61,12 @@ type WriterKind string
 
 // Kinds of writers.
 const (
-	WroteInput     WriterKind = "input"     // with which the run was opened, or a frame inside it
+	WroteInput     WriterKind = "input"     // the input with which the run, or a frame inside it, was opened
 	WroteTurn      WriterKind = "turn"      // the input of a later turn
 	WroteVisit     WriterKind = "visit"     // a node
 	WroteEdit      WriterKind = "edit"      // a person
 	WroteMigration WriterKind = "migration" // a Migration, for another graph
-	WroteBefore    WriterKind = "before"    // somebody of whom only entries tell that are gone
+	WroteBefore    WriterKind = "before"    // somebody; the entries that tell who are gone
 )
 
 // String tells the writer on one line: visit draft attempt 2 at inquiry-42@17, or: edit by ann at
@@ -88,13 +88,15 @@ func (w Writer) String() string {
 }
 
 // Blame tells who wrote the cells of a run at a checkpoint: which visit, in which iteration and
-// attempt, which input or edit. The address is one as At takes it; "" is the last checkpoint. Of a
-// checkpoint of a frame inside the run the cells are those of that frame. Cells are named as in
-// the state's JSON, those of nested structs with dots; none named means every cell that somebody
-// wrote to. Of a fork it goes on in the runs that it comes from, as long as they are there.
+// attempt, which input or edit. The address is one as At takes it; "" is the last checkpoint. If
+// the checkpoint is of a frame inside the run, the cells are those of that frame. For a fork Blame
+// goes on in the runs that it comes from, as long as they are there.
 //
-// It reads the whole log, of whatever graph the run is: cells are those of that graph. An
-// [*OptionError] names a cell that the state does not have; checkpoint.ErrCursor if the address
+// Cells are named as in the state's JSON, those of nested structs with dots. No names mean every
+// cell that somebody wrote to. Blame reads the whole log; the run may be of any graph, and the
+// cells are those of that graph.
+//
+// An [*OptionError] names a cell that the state does not have. checkpoint.ErrCursor if the address
 // names no checkpoint of the run.
 func (d *Dispatcher[S]) Blame(ctx context.Context, run, address string, cells ...string) ([]Blame, error) {
 	return d.inside().blame(ctx, run, address, cells)

@@ -11,19 +11,19 @@ import (
 
 // A StateDiff is how the state of a run differs between two checkpoints.
 type StateDiff[S any] struct {
-	// From and To are what is compared. Of "" it is the end of the log, which need be no checkpoint
-	// that At finds: it has no Cause, and At is zero.
+	// From and To are what is compared. For "" it is the end of the log, which need not be a
+	// checkpoint that At finds: its Cause is empty and its At is zero.
 	From, To Checkpoint
-	// Before and After are the two states. They are the caller's, who may change them.
+	// Before and After are the two states. The caller may change them.
 	Before, After *S
-	// Difference says by cell what has changed, and as text with String.
+	// Difference says by cell what has changed. Its String says so as text.
 	state.Difference
 }
 
 // Diff compares the states of a run at two checkpoints, which are addresses as [Dispatcher.At]
-// takes them. "" is the state of the run's own frame as it stands now: somebody may have edited
-// it since the last checkpoint. The frames need not be the same: two iterations of a Loop
-// can be compared. If the state of one is not of type S the error is [ErrNested].
+// takes them. "" is the state of the run's own frame as it stands now, with any edit since the last
+// checkpoint. The two may be of different frames, such as two iterations of a Loop. If one of the
+// states is not of type S the error is [ErrNested].
 func (d *Dispatcher[S]) Diff(ctx context.Context, run, from, to string) (*StateDiff[S], error) {
 	c, want := d.inside(), reflect.TypeFor[*S]()
 	a, before, err := c.viewAt(ctx, run, from, want)

@@ -16,9 +16,9 @@ import (
 	"github.com/pawlgo/pawl/dag"
 )
 
-// A Dispatcher runs one graph over one store. It holds no goroutines and needs no Close;
-// it is safe for concurrent use. Calls of a nil or zero one, which New has not made, return an
-// [*OptionError]; Graph, Store and Takes, which return no error, panic.
+// A Dispatcher runs one graph over one store. It is safe for concurrent use, holds no goroutines
+// and needs no Close. New makes it: calls of a nil or zero Dispatcher return an [*OptionError], and
+// Graph, Store and Takes, which return no error, panic.
 type Dispatcher[S any] struct {
 	core *core
 }
@@ -52,10 +52,10 @@ type core struct {
 	gates        *gates // nil: nothing needs an approval
 }
 
-// New joins a graph and a store. With a nil store runs leave no log: only Start works,
-// and options that need a log are refused. It returns an [*OptionError] for an option
-// that can't be: a negative number, a store that is a nil pointer, or an interrupt or a gate
-// that names no node of the graph.
+// New joins a graph and a store. With a nil store runs leave no log: only Start works, and options
+// that need a log are refused. New returns an [*OptionError] for an option that can't be: a
+// negative number, a store that is a nil pointer, or an interrupt or a gate that names no node of
+// the graph.
 func New[S any](g *dag.Graph[S], store checkpoint.Store, o Options) (*Dispatcher[S], error) {
 	if g == nil || g.Plan() == nil {
 		return nil, &OptionError{"graph", "is nil or the zero Graph: make it with Build"}
@@ -75,8 +75,8 @@ func New[S any](g *dag.Graph[S], store checkpoint.Store, o Options) (*Dispatcher
 	return &Dispatcher[S]{c}, nil
 }
 
-// NewRunID returns a fresh run id, a UUIDv7: ids sort by the time they were made. Keep it before
-// you begin the run: it is how the run is found behind a crash.
+// NewRunID returns a fresh run id, a UUIDv7: ids sort by the time they were made. Keep the id
+// before you begin the run, since it is how you find the run after a crash.
 func NewRunID() string { return uuid.Must(uuid.NewV7()).String() }
 
 // Run brings the run to its end, or as far as it can go:
@@ -101,26 +101,29 @@ func (d *Dispatcher[S]) Run(ctx context.Context, run string, input func(*S), opt
 	return handed[S](run, r, err), err
 }
 
-// Start begins a run that must not exist yet; ErrExists if it does.
+// Start begins a run that must not exist yet; ErrExists if it does. [Dispatcher.Run] says what a
+// ctx does that is done already.
 func (d *Dispatcher[S]) Start(ctx context.Context, run string, input func(*S), options ...RunOption) (*Result[S], error) {
 	r, err := d.inside().run(ctx, run, modeStart, erase(input), options)
 	return handed[S](run, r, err), err
 }
 
 // Resume goes on with a run that exists and is not completed, and ends its interrupts before and
-// after visits; visits that asked go on waiting for their answers, unless [Answering] gives them.
-// ErrNotFound if there is no such run, ErrCompleted if it is completed and no input of Enqueue
-// waits for it, a [*GraphChangedError] if it was made by another graph and its past is not the same
-// in this one. A run that failed at a dag.Fail returns the same failure. Of a ctx that is done see
-// [Dispatcher.Run].
+// after visits. Visits that asked go on waiting for their answers, unless [Answering] gives them. A
+// run that failed at a dag.Fail returns the same failure. [Dispatcher.Run] says what a ctx does
+// that is done already.
+//
+// ErrNotFound if there is no such run; ErrCompleted if it is completed and no input of Enqueue
+// waits for it; a [*GraphChangedError] if another graph made it and its past is not the same in
+// this one.
 func (d *Dispatcher[S]) Resume(ctx context.Context, run string, options ...RunOption) (*Result[S], error) {
 	r, err := d.inside().run(ctx, run, modeResume, nil, options)
 	return handed[S](run, r, err), err
 }
 
-// Continue is Run for a run that exists: ErrNotFound if there is none. It needs no S, so that
-// what goes on with runs of many graphs can hold their dispatchers as one interface; the
-// Result has no state. Of a ctx that is done see [Dispatcher.Run].
+// Continue is [Dispatcher.Run] for a run that exists: ErrNotFound if there is none. It needs no S,
+// so that code which goes on with runs of many graphs can hold their dispatchers as one interface;
+// its Result has no state.
 func (d *Dispatcher[S]) Continue(ctx context.Context, run string, options ...RunOption) (*Result[struct{}], error) {
 	r, err := d.inside().run(ctx, run, modeContinue, nil, options)
 	return handed[struct{}](run, r, err), err
@@ -165,19 +168,20 @@ func (d *Dispatcher[S]) Enqueue(ctx context.Context, run string, input func(*S),
 }
 
 // Note adds a fact to the log of a run that is no part of its state, from any code that has the
-// store: for people, and for packages that keep what they know of a run beside it. The name says
-// whose it is and what: "billing.invoice", of 1 to 128 bytes of UTF-8 without control characters,
-// and no name of pawl's own, which begin with "pawl." and "record.". The value may be anything that
-// JSON can say, up to Limits.ValueBytes.
+// store. Notes are for people, and for packages that keep what they know of a run beside it. The
+// run may be in any status, and of another graph than the dispatcher's.
 //
-// The run may be in any status, and its graph another than the dispatcher's. Note returns when the
-// note is durable: in the log, or, if somebody is at work on the run, posted to them, who take
-// notes in the order of their posting. If the run has come to rest meanwhile and is not completed,
-// who next goes on with it takes them.
+// The name says whose note it is, and of what: "billing.invoice". It has 1 to 128 bytes of UTF-8
+// without control characters, and does not begin with "pawl." or "record.", as pawl's own names do.
+// The value may be anything that JSON can say, up to Limits.ValueBytes.
+//
+// Note returns when the note is durable: in the log, or, if somebody is at work on the run, posted
+// to them. They take notes in the order of posting. If the run has come to rest meanwhile without
+// being completed, the next call that goes on with it takes them.
 //
 // [Author] says who makes the note. [Message] gives it an id, under which one note is made however
 // often it is sent. [From] has it made only if the run still stands where the caller has seen it,
-// which makes a note of what was read a compare-and-swap: else ErrStaleCursor, or
+// which makes a note of what was read a compare-and-swap; otherwise the error is ErrStaleCursor, or
 // checkpoint.ErrBusy if the run is live.
 //
 // An error that is no refusal, as of a store that is full behind the message, may leave the note,
@@ -247,10 +251,10 @@ func (d *Dispatcher[S]) Answer(ctx context.Context, run, interrupt string, value
 	return d.inside().give(ctx, run, checkpoint.AnswerGiven, map[string]any{interrupt: value}, options)
 }
 
-// Open looks at a run before somebody goes on with it: where it stands, what it waits for, and
-// how far the effects of its open superstep are, with advice on those that are in doubt. It
-// runs nothing, takes no lease and changes nothing. What was written by another graph than the
-// dispatcher's can be opened too.
+// Open looks at a run before somebody goes on with it: where it stands, what it waits for, and how
+// far the effects of its open superstep are, with advice on those that are in doubt. It runs
+// nothing, takes no lease and changes nothing. The run may be of another graph than the
+// dispatcher's.
 func (d *Dispatcher[S]) Open(ctx context.Context, run string) (*Opened, error) {
 	return d.inside().open(ctx, run)
 }
@@ -280,9 +284,9 @@ func (d *Dispatcher[S]) Resolve(ctx context.Context, run, visit, key string, r R
 	return d.inside().resolve(ctx, run, visit, key, r, options)
 }
 
-// State reads a run without running it: its last closed superstep, its cursor, and what
-// it waits for. Like every call that brings no run on it calls the store on the caller's
-// goroutine, and ends with ctx if the store heeds it: [Options.Grace] is not for it.
+// State reads a run without running it: its last closed superstep, its cursor, and what it waits
+// for. Like every call that does not bring a run on, it calls the store on the caller's goroutine,
+// and ends with ctx if the store heeds ctx; [Options.Grace] does not apply to it.
 func (d *Dispatcher[S]) State(ctx context.Context, run string) (*Result[S], error) {
 	r, err := d.inside().read(ctx, run, 0)
 	return typed[S](run, r), err
@@ -305,13 +309,14 @@ func (d *Dispatcher[S]) At(ctx context.Context, run, address string) (*Result[S]
 	return typed[S](run, r), err
 }
 
-// History lists the checkpoints of a run, oldest first: the end of every superstep of
-// every frame, or of these frames alone. A frame is named by its path, or by its node path
-// if it may be in any iteration or item around it: "" is the run's own, "compose-loop"
-// stands for every iteration, "compose-loop/2" for the second. What is inside a frame is
-// another one. A frame that the graph does not have is checkpoint.ErrCursor. It reads the log from
-// its beginning, as far as it is asked for more, and keeps nothing of it. The store is called
-// in the loop's own goroutine, as State calls it.
+// History lists the checkpoints of a run, oldest first: the end of every superstep of every frame,
+// or only of the given frames. A frame is named by its path, or by its node path, which stands for
+// the frame in any iteration or item around it: "" is the run's own, "compose-loop" stands for
+// every iteration, "compose-loop/2" for the second. It does not stand for the frames inside it. A
+// frame that the graph does not have is checkpoint.ErrCursor.
+//
+// History reads the log from its beginning, as far as the loop asks for more, and keeps nothing of
+// it. It calls the store in the loop's own goroutine, as State does.
 func (d *Dispatcher[S]) History(ctx context.Context, run string, frames ...string) iter.Seq2[Checkpoint, error] {
 	return d.inside().history(ctx, run, frames)
 }
@@ -319,17 +324,17 @@ func (d *Dispatcher[S]) History(ctx context.Context, run string, frames ...strin
 // Graph returns the name of the graph that d runs.
 func (d *Dispatcher[S]) Graph() string { return d.named("Graph").plan.Name }
 
-// Takes reports whether runs of a graph, of which a store tells the name and the digest
-// ([checkpoint.Info]), are for d to go on with: those of its graph's name, and of a graph that a
-// [Migration] names. Whether one can be gone on with its log says.
+// Takes reports whether runs of a graph are for d to go on with, by the name and the digest that a
+// store tells of the graph ([checkpoint.Info]). They are if the graph has the name of d's own, or a
+// [Migration] names it. Whether such a run can really go on depends on its log.
 func (d *Dispatcher[S]) Takes(graph, digest string) bool {
 	return d.named("Takes").takes(graph, digest)
 }
 
 // CheckOptions returns the error with which Continue refuses options whatever the run is, nil if
-// there is none: for who takes options now and calls later, as a queue does. Run refuses the same,
-// and [From] and [Expire]. What does not fit the run, as Labels that it was not opened with, only
-// the call can tell.
+// there is none. It is for layers that take options now and call later, as a queue does. Run
+// refuses the same, and [From] and [Expire]. What does not fit the run, such as Labels that it was
+// not opened with, only the call can tell.
 func (d *Dispatcher[S]) CheckOptions(options ...RunOption) error {
 	c := d.inside()
 	if err := c.called(context.Background()); err != nil {
@@ -339,9 +344,9 @@ func (d *Dispatcher[S]) CheckOptions(options ...RunOption) error {
 	return err
 }
 
-// Graphs returns the names of the graphs whose runs d takes, to list them by: the first is that of
-// its own. Of a graph that a [Migration] names the store knows the name; with an error of that they
-// are those that it could tell.
+// Graphs returns the names of the graphs whose runs d takes, to list runs by. The first is the name
+// of its own graph. The names of graphs that a [Migration] names by digest are read from the store;
+// if that fails, Graphs returns the names it could tell, and the error.
 func (d *Dispatcher[S]) Graphs(ctx context.Context) ([]string, error) {
 	c := d.inside()
 	if err := c.called(ctx); err != nil {

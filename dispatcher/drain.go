@@ -2,15 +2,15 @@ package dispatcher
 
 import "context"
 
-// Drain lets a run end gently. From the moment at which now is closed nothing of the run
-// begins: no visit, no further attempt. What runs is not told and may finish; what it did is
-// durable. Then the run is left Running without an owner, for recovery, and the call returns
-// a [*Rest] with ErrDrain as its cause; or it has come to rest by itself, if nothing more
-// could have run.
+// Drain lets a run end gently. From the moment at which now is closed nothing of the run begins: no
+// visit, no further attempt. What is running is not told and may finish, and what it did is
+// durable. Then the run is left Running without an owner, for recovery, and the call returns a
+// [*Rest] with ErrDrain as its cause. If nothing more could have run, the run comes to rest by
+// itself instead.
 //
-// The context still ends what takes too long. With the cause ErrDrain it leaves the run Running as
-// well. A run that a call opens when now is closed already is left Pending, which recovery takes
-// too. Now can't be nil: nobody could close it.
+// The context still ends what takes too long; if its cause is ErrDrain it leaves the run Running as
+// well. A run that a call opens when now is already closed is left Pending, which recovery takes
+// too. Now can't be nil, since nobody could close it.
 func Drain(now <-chan struct{}) RunOption {
 	return RunOption{"Drain", func(w *wishes) error {
 		if now == nil {

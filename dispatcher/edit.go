@@ -14,18 +14,17 @@ import (
 // EditOptions say what an Edit changes, and why. The zero EditOptions edit the state of the
 // run's own frame.
 type EditOptions struct {
-	// Frame is the path of the frame whose state is edited: "hunt", "review/17",
-	// "compose-loop/2"; that of a Loop alone means its iteration at work. Zero means the run's
-	// own.
+	// Frame is the path of the frame whose state is edited: "hunt", "review/17", "compose-loop/2".
+	// The path of a Loop alone means its iteration at work. Zero means the run's own frame.
 	Frame string
-	// Reason is kept in the log and told by HistoryOf: up to 1024 bytes of UTF-8
-	// without control characters. Zero means none is given.
+	// Reason is kept in the log and told by HistoryOf: up to 1024 bytes of UTF-8 without control
+	// characters. Zero means that nobody says why.
 	Reason string
-	// Void names visits of the open superstep, of this frame or inside it, that began with what
-	// the edit changes and are to run again: what they wrote is dropped, and so is the frame
-	// that a Loop, Each or Embed is at work on. Effects stay what they are. Of a Loop or Each that
-	// failed, in a superstep that could not be merged, name that: what it keeps is one by then.
-	// Nil means none.
+	// Void names visits of the open superstep, of this frame or inside it, that began with what the
+	// edit changes and are to run again. What they wrote is dropped, and so is the frame that a
+	// Loop, Each or Embed is at work on. Effects stay what they are. If a Loop or Each failed in a
+	// superstep that could not be merged, name the Loop or Each itself: what it keeps can then be
+	// voided only as a whole. Nil means none.
 	Void []string
 }
 

@@ -15,41 +15,41 @@ import (
 var (
 	// ErrInterrupted: the run waits for an answer or a resume.
 	ErrInterrupted = errors.New("dispatcher: run is interrupted")
-	// ErrBusy: the run is live. A *checkpoint.BusyError names its owner. Who only says something of
-	// a run, as Answer or Edit does, has it for a moment, which is waited for: by a call that is to
-	// go on with the run for up to half of Options.Grace, or 127 ms if that is more, and never
-	// longer than Grace.
+	// ErrBusy: the run is live. A *checkpoint.BusyError names its owner. A call that only says
+	// something of a run, such as Answer or Edit, has it for a moment, and other calls wait for
+	// that. A call that is to go on with the run waits up to half of Options.Grace, or 127 ms if
+	// that is more, and never longer than Grace.
 	ErrBusy = checkpoint.ErrBusy
 	// ErrNotFound: there is no such run.
 	ErrNotFound = checkpoint.ErrNotFound
 	// ErrRunID: the run id is empty, too long, not UTF-8, or holds control characters; or it begins
 	// with pawl.record/, as the logs of a record.Ledger do.
 	ErrRunID = checkpoint.ErrRunID
-	// ErrCommitUnknown: whether the last step became durable can't be known. The next Run
-	// or Resume finds out.
+	// ErrCommitUnknown: nobody can know whether the last step became durable. The next Run or
+	// Resume finds out.
 	ErrCommitUnknown = checkpoint.ErrCommitUnknown
 	// ErrExists: a run of this id exists.
 	ErrExists = checkpoint.ErrExists
 	// ErrCompleted: the run is completed.
 	ErrCompleted = errors.New("dispatcher: run is completed")
-	// ErrNotCompleted: the run is not completed, so no turn can begin. A [*Rest] inside it
-	// tells how an earlier input came to rest, if that is why.
+	// ErrNotCompleted: the run is not completed, so no turn can begin. If an earlier input came to
+	// rest, the error holds the [*Rest] that tells how.
 	ErrNotCompleted = errors.New("dispatcher: run is not completed")
-	// ErrStaleCursor: the cursor is no longer the head of the run: it has gone on, or was answered,
-	// edited, tagged, noted or trimmed.
+	// ErrStaleCursor: the cursor is no longer the head of the run. The run has gone on, or was
+	// answered, edited, tagged, noted or trimmed.
 	ErrStaleCursor = errors.New("dispatcher: cursor is no longer the head of the run")
-	// ErrStillRunning: a node or a store call was abandoned by an earlier call of this Dispatcher
-	// and has not returned. The text names it, as Result.Abandoned did, or the dispatcher if that
-	// was still at work. To other Dispatchers the run is ErrBusy until then.
+	// ErrStillRunning: a node or a store call that an earlier call of this Dispatcher abandoned has
+	// not returned. The text names it, as Result.Abandoned did, or names the dispatcher if that was
+	// still at work. To other Dispatchers the run is ErrBusy until then.
 	ErrStillRunning = errors.New("dispatcher: what an earlier call abandoned has not returned")
-	// ErrStuck: user code or a store call did not return within the grace period, and
-	// the run could not be brought to rest. The next Run or Resume goes on from its log.
+	// ErrStuck: user code or a store call did not return within the grace period, and the run could
+	// not be brought to rest. The next Run or Resume goes on from its log.
 	ErrStuck = errors.New("dispatcher: did not return within the grace period")
 	// ErrNoStore: the dispatcher has no store, and the call needs one.
 	ErrNoStore = errors.New("dispatcher: needs a store: give New one")
-	// ErrDrain, as the cause of a context's cancel, makes a run stop and leaves it Running without
-	// an owner, for recovery, or Pending if it has not begun. [Drain] does the same and lets finish
-	// what runs.
+	// ErrDrain, as the cause of a context's cancel, stops a run and leaves it Running without an
+	// owner, for recovery, or Pending if it has not begun. [Drain] does the same, but lets what
+	// runs finish.
 	ErrDrain = errors.New("dispatcher: draining")
 	// ErrTimeout: an attempt took longer than its Policy.Timeout. See [NodeError].
 	ErrTimeout = errors.New("dispatcher: attempt timed out")
@@ -58,7 +58,7 @@ var (
 )
 
 // Is finds ErrInterrupted, context.Canceled and context.DeadlineExceeded by the status alone,
-// whatever the cause holds, and anything else in the cause.
+// whatever the cause holds. It finds anything else in the cause.
 func (e *Rest) Is(target error) bool {
 	switch target {
 	case ErrInterrupted:
@@ -82,8 +82,8 @@ func ofContext(target error) bool {
 
 // A NodeError tells how a visit failed for good.
 //
-// errors.Is and errors.As look into Err, but never find a context's error there: a node's
-// own time-out is no deadline of the run.
+// errors.Is and errors.As look into Err, but never find a context's error there: a node's own
+// time-out is no deadline of the run.
 type NodeError struct {
 	Run     string
 	Path    string // of the visit
@@ -114,9 +114,9 @@ func (e *NodeError) Error() string {
 	return b.String()
 }
 
-// Is reports whether Err is target, or whether target is ErrTimeout and the attempt
-// timed out, or dag.ErrInDoubt and an effect is in doubt, or dag.ErrExpired or dag.ErrSkipped
-// and a question ended so.
+// Is reports whether Err is target. Besides it finds ErrTimeout if the attempt timed out,
+// dag.ErrInDoubt if an effect is in doubt, and dag.ErrExpired or dag.ErrSkipped if a question ended
+// so.
 func (e *NodeError) Is(target error) bool {
 	if ofContext(target) {
 		return false
@@ -174,12 +174,12 @@ var limitNames = map[string]string{
 	"depth":        "state.MaxDepth",
 }
 
-// A FaultError is a failure of a run that no visit is the cause of: of its input, of a merge, of
-// the state's Check, of a hook, of a migration. A conflict and a limit are a FaultError when the
-// run is read after a restart; in the call that met them they are a *state.ConflictError and a
-// [*LimitError].
+// A FaultError is a failure of a run of which no visit is the cause: of its input, of a merge, of
+// the state's Check, of a hook, of a migration. The call that meets a conflict or a limit has a
+// *state.ConflictError or a [*LimitError] instead; when the run is read after a restart these are a
+// FaultError too.
 //
-// errors.Is and errors.As look into Err, but never find a context's error there, as of a
+// errors.Is and errors.As look into Err, but never find a context's error there, as with a
 // [*NodeError].
 type FaultError struct {
 	// Kind is conflict, limit, input, edit, revalidate, items, merge, check, hook, migration,
@@ -215,8 +215,8 @@ func (e *AnswerError) Error() string {
 func (e *AnswerError) Unwrap() error { return e.Err }
 
 var (
-	// ErrNotAwaited: nobody waits for this answer: the interrupt is unknown, another
-	// run's, or has ended.
+	// ErrNotAwaited: nobody waits for this answer. The interrupt is unknown, another run's, or has
+	// ended.
 	ErrNotAwaited = errors.New("dispatcher: answer is not awaited")
 	// ErrAmbiguous: the answer does not say which of several interrupts it is for.
 	ErrAmbiguous = errors.New("dispatcher: answer is for one of several interrupts")
@@ -224,13 +224,13 @@ var (
 	ErrAnswerType = errors.New("dispatcher: answer is of the wrong type")
 )
 
-// A GraphChangedError says that a run was made by another graph than the dispatcher's, and
-// why it can't go on with this one, or be read by it.
+// A GraphChangedError says that a run was made by another graph than the dispatcher's, and why this
+// graph can't go on with it, or can't read it.
 type GraphChangedError struct {
 	Run     string
 	Stored  string // digest of the graph that the run was made by, or went on with last
 	Current string // digest of the dispatcher's
-	// Migration is the name of the one that was tried, "" if none was.
+	// Migration is the name of the migration that was tried, "" if none was.
 	Migration string
 	// Changes are what stands in the way, each naming a visit or a cell.
 	Changes []string
@@ -293,8 +293,8 @@ func short(digest string) string {
 	return digest
 }
 
-// An ItemsChangedError says that the items of an Each are not those that the run began it
-// with: its function items returns others for the same state. Nothing has changed.
+// An ItemsChangedError says that an Each no longer has the items with which the run began it: its
+// function items returns others for the same state. Nothing has changed.
 type ItemsChangedError struct {
 	Path    string // of the visit of the Each
 	Was, Is checkpoint.Items

@@ -10,22 +10,22 @@ import (
 	"github.com/pawlgo/pawl/dag"
 )
 
-// An Event is a thing that became true.
+// An Event is something that became true.
 //
-// Every entry of a run's log is one event, sent when the entry is durable: their numbers
-// count from 1 without gaps. Beside them there are live notices, which no log holds: they
-// are for whoever looks at the moment, and are never told again.
+// Every entry of a run's log is one event, told when the entry is durable; their numbers count from
+// 1 without gaps. Beside them there are live notices, which no log holds: they are for whoever
+// looks at the moment, and are never told again.
 //
-// An event of an entry is the same for an observer of the live run and for a reader of the
-// log, but for some fields: Err and Duration are whole only for an observer (but that of
-// EffectEnded, which the entry tells), At is the observer's own clock, and Delta and State are
-// for readers who ask for them.
+// The event of an entry is the same for an observer of the live run and for a reader of the log,
+// except for some fields. Err and Duration are whole only for an observer (but the Duration of
+// EffectEnded is in the entry). At is the observer's own clock. Delta and State are for readers who
+// ask for them.
 type Event struct {
 	Kind  EventKind
 	Run   string
 	Graph string
-	// Seq is the number of the entry in the run's log. Of a live notice it is that of the
-	// last durable entry before it; without a store it is 0.
+	// Seq is the number of the entry in the run's log. A live notice has the number of the last
+	// durable entry before it, and 0 without a store.
 	Seq  uint64
 	Live bool // no entry of a log
 
@@ -39,33 +39,38 @@ type Event struct {
 	Attempt int    // 0 if the visit runs no function of its own
 	Outcome string
 	ID      string // of an interrupt, of an effect
-	// Name is, of Emitted, that of the value; of VisitInterrupted the key of the question, or who
-	// asks before the visit; of EffectBegun the operation; the address from which the run goes
-	// on, of RunRewound, and of RunStarted if the run is a fork.
+	// Name is, by the kind of the event:
+	//
+	//   - Emitted: the name of the value;
+	//   - VisitInterrupted: the key of the question, or who asks before the visit;
+	//   - EffectBegun: the operation;
+	//   - RunRewound, and RunStarted of a fork: the address from which the run goes on;
+	//   - Noted, CheckpointTagged: the name of the note, or of the checkpoint.
 	Name string
-	// Effect is what the node says of an effect that begins (EffectBegun). It must not be changed.
+	// Effect is what the node declares of an effect that begins (EffectBegun). It must not be
+	// changed.
 	Effect *checkpoint.DeclaredEffect
-	// Phase is how far an effect is by this: PhaseBegun of EffectBegun; of EffectEnded PhaseEnded,
-	// PhaseNotDone or PhaseLost.
+	// Phase is how far an effect is with this event: PhaseBegun for EffectBegun; PhaseEnded,
+	// PhaseNotDone or PhaseLost for EffectEnded.
 	Phase EffectPhase
 
 	By      string            // who did it, if somebody has said so
 	Status  checkpoint.Status // RunRested
 	Failure dag.FailureKind   // AttemptFailed
 	Final   bool              // AttemptFailed: the visit has failed
-	// Cause is why, as the log tells it: of AttemptFailed, RunRested, StateEdited, RunRewound,
-	// RunStarted, InterruptAnswered. Of EffectEnded it is "not done: " and why, if the effect has
-	// not happened, "done, and its output is lost: " and why, if it has and what it returned can't
-	// be kept.
+	// Cause is why, as the log tells it. AttemptFailed, RunRested, StateEdited, RunRewound,
+	// RunStarted and InterruptAnswered have it. For EffectEnded it is "not done: " and the
+	// reason if the effect has not happened, and "done, and its output is lost: " and the reason if
+	// it has happened and what it returned can't be kept.
 	Cause string
-	// Err is, of AttemptFailed and RunRested, the same; for an observer of the live run the error
-	// itself. JSON has Cause alone.
+	// Err is the Cause of AttemptFailed and RunRested as an error; for an observer of the live run
+	// it is the error itself. JSON has Cause alone.
 	Err error `json:"-"`
 
-	// Value is what Emit was given, the question of an interrupt, the answer, what an effect was
-	// given or has returned, the paths of the visits that were voided (by an edit too), which
-	// interceptors gave a visit its result; of other kinds the Data of the entry, if it has any
-	// that no other field tells.
+	// Value is, by the kind of the event, what Emit was given; the question of an interrupt; its
+	// answer; what an effect was given or has returned; the paths of the visits that were voided,
+	// also by an edit; or which interceptors gave a visit its result. For other kinds it is what
+	// the Data of the entry has and no other field tells, if there is such.
 	Value json.RawMessage `json:",omitempty"`
 	Delta json.RawMessage `json:",omitempty"` // VisitDone, StateEdited: what was written
 	State json.RawMessage `json:",omitempty"` // SuperstepEnded of the run's own frame: the state then
@@ -77,8 +82,8 @@ type Event struct {
 	At       time.Time
 }
 
-// String tells the event on one line, without times: the run, for an entry @ and its
-// number, and what became true. Of a long value it tells the beginning.
+// String tells the event on one line, without times: the run, @ and the number of an entry, and
+// what became true. It cuts long values short.
 func (e Event) String() string {
 	var b strings.Builder
 	b.WriteString(e.Run)

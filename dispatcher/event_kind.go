@@ -61,7 +61,7 @@ func (k EventKind) String() string {
 	return fmt.Sprintf("event %d", uint8(k))
 }
 
-// MarshalText returns the kind's name, as JSON has it; of a kind that there isn't it is an error.
+// MarshalText returns the kind's name, as JSON has it. A kind that does not exist is an error.
 func (k EventKind) MarshalText() ([]byte, error) {
 	if int(k) >= len(eventNames) || eventNames[k] == "" {
 		return nil, fmt.Errorf("dispatcher: there is no %s", k)

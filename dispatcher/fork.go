@@ -24,12 +24,12 @@ type ForkOptions[S any] struct {
 	Edit func(*S)
 	// Effects says what effects do in the forks. Zero means [ReuseOrRefuse].
 	Effects EffectsOfFork
-	// Labels are those of the forks, as [Labels] takes them. Nil means those of the run, but for
+	// Labels are those of the forks, as [Labels] takes them. Nil means the run's own, without the
 	// keys that begin with "pawl.own.", which say something of that one run alone.
 	Labels map[string]string
-	// Reason is kept in the logs of the forks, and is what listings tell of them, as [Author] is: a
-	// store that is encrypted has both in the clear. It has at most 1024 bytes. Empty means that
-	// nobody says why.
+	// Reason is kept in the logs of the forks, and listings tell it, as they do the [Author]. An
+	// encrypted store has both in the clear. It has at most 1024 bytes. Empty means that nobody
+	// says why.
 	Reason string
 }
 

@@ -9,37 +9,37 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// Hooks are asked where runs begin and end to be at work, and round visits. They are not
-// part of the graph: a run may be resumed under others. The zero Hooks ask nobody.
+// Hooks are called when a call begins and ends to be at work on a run, and around visits. They are
+// not part of the graph: a run may be resumed under others. The zero Hooks call nobody.
 type Hooks struct {
-	// OnStart is called each time a run is about to be at work in a call: to be opened, as by
-	// Create too, resumed, or given a turn. The call has the run's lease then, and nothing is in
-	// the log yet, but for the answers of the call ([Answering]), which stay. If it returns an
-	// error or panics the call returns that as a [*FaultError] of kind hook, and nothing has
-	// changed. Nil means no. It is not called:
+	// OnStart is called each time a call is about to be at work on a run: to open it, also by
+	// Create, to resume it, or to give it a turn. The call has the run's lease then. Nothing is in
+	// the log yet except the answers of the call ([Answering]), which stay. If OnStart returns an
+	// error or panics, the call returns that as a [*FaultError] of kind hook, and nothing has
+	// changed. Nil means no. OnStart is not called:
 	//
-	//   - of a completed run for which no input waits;
-	//   - of a run of which all that is left waits for answers, whatever input is queued behind
+	//   - for a completed run for which no input waits;
+	//   - for a run of which all that is left waits for answers, whatever input is queued behind
 	//     them;
-	//   - of a run that failed at a dag.Fail;
-	//   - of the further turns that a call may begin.
+	//   - for a run that failed at a dag.Fail;
+	//   - for the further turns that a call may begin.
 	OnStart func(context.Context, Start) error
 	// OnEnd is called once for each OnStart that returned nil, however the call ends, unless the
-	// process dies. How the run rests is durable then, and its lease is given back behind OnEnd, so
-	// that nobody else has the run between the two: who wants to go on with it meanwhile is
-	// ErrBusy, and an answer that comes meanwhile is heard by who goes on with it next. Nil means
-	// no.
+	// process dies. By then it is durable how the run rests. The lease is given back behind OnEnd,
+	// so that nobody else has the run between the two: a call that wants to go on with it meanwhile
+	// is ErrBusy, and an answer that comes meanwhile is heard by the next call that goes on. Nil
+	// means no.
 	//
-	// Its context is not cancelled with the run. It ends shortly before the grace period does,
-	// which begins with the call of OnEnd if the run was not cancelled; if OnEnd does not return it
-	// is abandoned as a node would be. Whatever goes wrong in it is one of Result.Warnings and
+	// Its context is not cancelled with the run. It ends shortly before the grace period, which
+	// begins with the call of OnEnd if the run was not cancelled. If OnEnd does not return by then
+	// it is abandoned as a node would be. Whatever goes wrong in it is told by Result.Warnings and
 	// changes nothing.
 	OnEnd func(context.Context, End) error
-	// Intercept stands round visits. Nil means nobody does.
+	// Intercept are called around visits. Nil means nobody is.
 	Intercept []Interceptor
 }
 
-// A Start is a run that is about to be at work in a call.
+// A Start is a run on which a call is about to be at work.
 type Start struct {
 	Run         string
 	Graph       string
@@ -49,16 +49,16 @@ type Start struct {
 	Resumed     bool              // it exists; else it is opened
 }
 
-// An End is a run that was at work in a call, which is about to return.
+// An End is a run on which a call was at work that is about to return.
 type End struct {
 	Run         string
 	Graph       string
 	Turn        int
 	Correlation string
 	Labels      map[string]string // must not be changed
-	// Status, Cursor and Abandoned are those of the call's Result: Running if the run was drained,
-	// or was left behind because its store failed or did not answer; Pending if it was drained
-	// before anything had begun, or was made by Create.
+	// Status, Cursor and Abandoned are those of the call's Result. The status is Running if the run
+	// was drained, or was left behind because its store failed or did not answer. It is Pending if
+	// the run was drained before anything had begun, or was made by Create.
 	Status    checkpoint.Status
 	Cursor    checkpoint.Cursor
 	Abandoned []string

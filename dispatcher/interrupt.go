@@ -14,14 +14,15 @@ type InterruptKind string
 
 // The kinds of interrupts. The log and events ([Event].Outcome) tell them by the same names.
 const (
-	// KindBefore: before the visit has begun. If By is "" it is a pause of Options.InterruptBefore
-	// or InterruptIf, which a Resume ends, or [Approve] or [Reject]; else an [Interceptor] or
-	// [Gates] ask, and one of these two has to answer. A visit pauses once: the next Run or Resume
-	// of a run that has failed by a Reject overrules it, and runs the visit. Interceptors and Gates
-	// ask again.
+	// KindBefore: the visit waits before it begins. If By is "" this is a pause of
+	// Options.InterruptBefore or InterruptIf, and a Resume ends it, or [Approve] or [Reject].
+	// Otherwise an [Interceptor] or [Gates] ask, and one of these two verdicts has to answer.
+	//
+	// A visit pauses once: if a Reject made the run fail, the next Run or Resume overrules it and
+	// runs the visit. Interceptors and Gates ask again.
 	KindBefore InterruptKind = kindBefore
-	// KindAfter: after the visit, a pause of Options.InterruptAfter or InterruptIf. A Resume
-	// ends it, or [Approve] or [Reject], which the next Run or Resume overrules.
+	// KindAfter: a pause after the visit, of Options.InterruptAfter or InterruptIf. A Resume ends
+	// it, or [Approve] or [Reject]. The next Run or Resume overrules a Reject.
 	KindAfter InterruptKind = kindAfter
 	// KindAsked: the node has called dag.Ask. A value of the type Want answers it.
 	KindAsked InterruptKind = kindAsked
@@ -45,20 +46,25 @@ type Interrupt struct {
 	ID   string
 	Path string // of the visit
 	Kind InterruptKind
-	// Key and Question are what an asked one was asked with, Want the type of its answer. Of
-	// kind effect Key is that of the effect. Of doubt too: then Question is a
-	// checkpoint.DoubtQuestion, and Want the type of its output: a [Resolution] answers it.
+	// Key, Question and Want depend on the kind:
+	//
+	//   - [KindAsked]: the key and the question that the node asked with, and the type of the
+	//     answer;
+	//   - [KindEffect]: the key of the effect, and an [Action];
+	//   - [KindDoubt]: the key of the effect, a checkpoint.DoubtQuestion, and the type of the
+	//     effect's output. A [Resolution] answers it.
 	Key      string
 	Question json.RawMessage
 	Want     state.Type
-	// By names the interceptor that asks, before the visit, Question; [Approve] or [Reject]
-	// answers it. It is "gate" if [Gates] want an approval: then Question is an [Action], and
-	// Reason says why.
+	// By names the interceptor that asks Question before the visit; [Approve] or [Reject] answers
+	// it. It is "gate" if [Gates] want an approval: then Question is an [Action], and Reason says
+	// why.
 	By     string
 	Reason string
-	// Until is the instant from which on an answer comes too late, Wait how long that was when the
-	// question was asked, Default the answer then; zero and nil if it waits for ever, or has none.
-	// Asked is when that was if Until and Wait don't tell: if it is longer than a duration can say.
+	// Until is the instant from which on an answer comes too late, Wait is how long that was when
+	// the question was asked, and Default is the answer that it gets then. They are zero and nil if
+	// the question waits for ever, or has no default. Asked is when the question was asked, if
+	// Until and Wait don't tell because that is longer than a duration can say.
 	Until   time.Time
 	Wait    time.Duration
 	Asked   time.Time

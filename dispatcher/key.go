@@ -27,10 +27,10 @@ func keyOf(run string, turn, generation int) string {
 	return run + "/"
 }
 
-// EffectKey is the idempotency key under which an effect of a visit begins, for who reads a log: in
-// a turn of a run that was rewound so often, and in which migrations have taken the names of nodes
-// so often, by node path. The machines in a log say both, as "generation" and "vacated". Who does
-// an effect, or looks at one that is open, is told its key: dag.Key, [OpenEffect].
+// EffectKey is the idempotency key under which an effect of a visit begins, for programs that read
+// a log. generation is how often the run was rewound, and vacated how often migrations have taken
+// the names of nodes, by node path; the machines in a log tell both by these names. Code that does
+// an effect is told its key by dag.Key, and code that looks at an open effect by [OpenEffect].
 func EffectKey(run string, turn, generation int, vacated map[string]int, path, key string) string {
 	return keyOf(run, turn, generationIn(generation, vacated, path)) + path + "#" + key
 }

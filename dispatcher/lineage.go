@@ -16,10 +16,10 @@ type Ancestor struct {
 // Address is the checkpoint's address, run@seq.
 func (a Ancestor) Address() string { return a.Run + "@" + strconv.FormatUint(a.Seq, 10) }
 
-// Lineage tells from where a run has gone on: the checkpoint of which it is a fork or to which
-// it was rewound, then where that came from, and so on. It needs none of those runs: they may
-// have been deleted. A run that comes from nowhere has none. The graph of the run may be another
-// than the dispatcher's.
+// Lineage tells from where a run has gone on: the checkpoint from which it was forked or to which
+// it was rewound, then where that came from, and so on. It needs none of those runs; they may have
+// been deleted. For a run that comes from nowhere it is empty. The run may be of another graph than
+// the dispatcher's.
 func (d *Dispatcher[S]) Lineage(ctx context.Context, run string) ([]Ancestor, error) {
 	return d.inside().ancestors(ctx, run)
 }

@@ -10,22 +10,22 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// Now, as [Listen.Since], means that a reader wants only what comes from now on.
+// Now, as [Listen.Since], asks only for what comes from now on.
 const Now = ^uint64(0)
 
-// Listen says what a reader wants of the events of a run. The zero Listen is all events of
-// the log from the first one on.
+// Listen says which events of a run a reader wants. The zero Listen asks for all events of the log
+// from the first one on.
 type Listen struct {
-	// Since is the number of the last entry that the reader has seen: it gets those behind
-	// it. Zero means all: of a run that was trimmed a Stream tells all that is kept, and
-	// Events, which leaves nothing out unsaid, returns the *checkpoint.TrimmedError, one less than
-	// whose First is the least that it takes.
+	// Since is the number of the last entry that the reader has seen: it gets the entries behind
+	// it. Zero means all. If the run was trimmed, zero has a Stream tell all that is kept. Events
+	// leaves nothing out unsaid: it returns a *checkpoint.TrimmedError, and the least Since that it
+	// takes then is one less than the error's First.
 	Since uint64
 	// Tail goes on at the end of the log with what becomes true from then on, live notices
 	// included. False ends there. A Stream goes on until its call returns, whatever Tail says.
 	Tail bool
-	// Only selects channels. Zero means all. A Lagged event is never left out. What is no channel
-	// is an *OptionError.
+	// Only selects channels. Zero means all. A Lagged event is never left out. Bits that are no
+	// channel are an *OptionError.
 	Only Channel
 	// States adds the state to each SuperstepEnded of the run's own frame: to a Stream as
 	// Item.State, to Events as JSON. The reader folds the log for it. False means none.

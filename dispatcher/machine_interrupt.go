@@ -10,15 +10,15 @@ import (
 	"github.com/pawlgo/pawl/dag"
 )
 
-// A Verdict answers an interrupt that is no question of a node's: [KindBefore], [KindAfter] or
+// A Verdict answers an interrupt that is not a node's question: [KindBefore], [KindAfter] or
 // [KindEffect].
 type Verdict string
 
 // The verdicts.
 const (
 	Approve Verdict = "approve" // go on, as a resume would behind a pause
-	// Reject: the visit fails (before), its frame does (after), dag.ErrDenied (effect); see
-	// KindBefore
+	// Reject: the visit fails (before), its frame fails (after), or dag.Effect returns
+	// dag.ErrDenied (effect). See KindBefore.
 	Reject Verdict = "reject"
 )
 

@@ -15,8 +15,8 @@ type EffectsOfFork uint8
 // same input returns what it returned there.
 const (
 	ReuseOrRefuse EffectsOfFork = iota // any other effect is refused (dag.ErrEffectRefused): nothing happens outside
-	// ReuseOrLive: any other is done, under the fork's own key, also one that is in doubt in the
-	// origin; of what a Trim has left out see Fork
+	// ReuseOrLive: any other effect is done, under the fork's own key, even one that is in doubt in
+	// the origin. Fork says what holds of results that a Trim has left out.
 	ReuseOrLive
 	Live // every effect is done, under the fork's own key
 )

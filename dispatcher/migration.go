@@ -17,37 +17,38 @@ import (
 )
 
 // A Migration says how a run goes on whose past the dispatcher's graph does not have: where its
-// visits stand in the new graph, and what becomes of its state. It is asked for only if the change
-// would be refused. Whatever it says, the run then stands where a run of the new graph can stand: a
-// visit that is done or open has nothing before it that is not settled. All else is refused.
+// visits stand in the new graph, and what becomes of its state. It is asked only if the change
+// would otherwise be refused. Whatever it says, the run has to stand then where a run of the new
+// graph can stand: everything before a visit that is done or open is settled. Otherwise the run is
+// refused.
 //
-// Migrations don't chain, since each leads to the dispatcher's graph: in the third version of a
-// program there is one from the first to the third beside that from the second.
+// Migrations don't chain, since each leads to the dispatcher's graph. The third version of a
+// program has one from the first version to the third beside the one from the second.
 //
-// What a Migration decided is in the log once a call has gone on with the run or edited it; of a
-// completed run that is when a further turn begins. Until then every call asks anew, also one that
-// only reads the run's state, and so does ever after a call that reads a checkpoint from before the
-// migration. So State should come to the same whenever it is asked.
+// What a Migration decided is in the log once a call has gone on with the run or edited it, and for
+// a completed run once a further turn has begun. Until then every call asks anew, even one that
+// only reads the run's state. A call that reads a checkpoint from before the migration asks anew
+// for ever. So State should return the same whenever it is asked.
 type Migration struct {
 	// Name tells the migration from others, in the log and in errors. It has 1 to 128 bytes of
 	// UTF-8 without control characters.
 	Name string
 	// From is the digest of the graph that the run comes from. "" means any graph of the same name.
-	// With the digest of a graph of another name the runs of that graph are the dispatcher's as
-	// well ([Dispatcher.Takes]): a supervisor recovers them, and a continuation.Runtime looks for
-	// them. A listing by the name of a graph has them under the old one until they are gone on
-	// with.
+	// If it is the digest of a graph of another name, the runs of that graph are the dispatcher's
+	// as well ([Dispatcher.Takes]): a supervisor recovers them, and a continuation.Runtime looks
+	// for them. Until they are gone on with, a listing by the name of a graph has them under the
+	// old name.
 	From string
 	// Nodes says what nodes are called now, by their node paths: "compose/validate":
 	// "compose/check". A node stays in the graph that it is in. "" means that there is no such node
-	// any more, and that its visit is forgotten. Nil means that names are the same. It is kept in
-	// the log.
+	// any more, and that its visit is forgotten. Nil means that names are the same. Nodes is kept
+	// in the log.
 	//
 	//   - What a forgotten visit wrote, and what it depends on ([dag.Depends]), stays if it was
-	//     merged, and else is dropped with what waited in the visit. What was kept of its effects
-	//     is dropped.
-	//   - An open visit that is renamed has another idempotency key from then on, and so has a
-	//     visit of a later node that gets the name of a renamed or forgotten one.
+	//     merged. Otherwise it is dropped with what waited in the visit. What was kept of its
+	//     effects is dropped.
+	//   - An open visit that is renamed has another idempotency key from then on. So has a visit of
+	//     a later node that gets the name of a renamed or forgotten one.
 	//   - A visit is not renamed or forgotten while an effect of it was begun and has not ended.
 	//   - A node that is put before an open one takes its name here, {"ship": "insure"}: the open
 	//     visit becomes one of the new node, and the old node follows. Forgetting the open visit is

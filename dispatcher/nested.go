@@ -12,16 +12,17 @@ import (
 	"github.com/pawlgo/pawl/state"
 )
 
-// StateOf reads one frame of a run: a graph that an Embed, a Loop or an EachGraph runs, or the
-// items of an Each, in the type of its own state. address is the path of the frame, as visits
-// inside begin with it ("hunt", "review/17", "compose-loop/2", "" for the run's own frame), or
-// names one of the checkpoints that History lists, as for At. The path of a Loop alone means its
-// last iteration. A path reads the frame as it stands in the turn that the run is in; one that has
-// ended is read as it ended.
+// StateOf reads one frame of a run in the type of the frame's own state. A frame is a graph that an
+// Embed, a Loop or an EachGraph runs, or the items of an Each. The address is one of:
 //
-// Superstep, Cursor, Interrupts, Finished and Failures of the Result are those of the frame
-// and of what is inside it; the rest tells of the run at that position. [ErrNested] if T is
-// not the type of the frame's state, checkpoint.ErrCursor if there is no such frame.
+//   - the path of the frame, as the paths of the visits inside begin with it: "hunt", "review/17",
+//     "compose-loop/2", or "" for the run's own frame. The path of a Loop alone means its last
+//     iteration. The frame is read as it stands in the turn that the run is in, or as it ended.
+//   - the address of a checkpoint that History lists, as for At.
+//
+// Superstep, Cursor, Interrupts, Finished and Failures of the Result are those of the frame and of
+// what is inside it. The rest tells of the run at that position. [ErrNested] if T is not the type
+// of the frame's state, checkpoint.ErrCursor if there is no such frame.
 func StateOf[T, S any](ctx context.Context, d *Dispatcher[S], run, address string) (*Result[T], error) {
 	r, err := d.inside().stateOf(ctx, run, address, reflect.TypeFor[*T]())
 	return typed[T](run, r), err

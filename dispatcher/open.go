@@ -12,25 +12,26 @@ import (
 	"github.com/pawlgo/pawl/state"
 )
 
-// An Opened is a run that was looked at and not touched: where it stands, what it waits for,
-// and what came of the effects of the superstep that is open. See Dispatcher.Open.
+// An Opened tells of a run that was looked at and not touched: where it stands, what it waits for,
+// and how far the effects of its open superstep are. See Dispatcher.Open.
 type Opened struct {
 	Run    string
 	Status checkpoint.Status
-	// Owner is who is at work on it, "" if nobody is: it rests, or the lease was taken only to say
-	// something of it.
+	// Owner is who is at work on the run. It is "" if nobody is: the run rests, or somebody took
+	// the lease only to say something of it.
 	Owner      string
 	Turn       int // counted from 1
 	Cursor     checkpoint.Cursor
 	Interrupts []Interrupt
-	// Messages are the ids under which answers were given (see [Message]), in their order as text.
+	// Messages are the ids under which answers were given (see [Message]), sorted as text.
 	Messages []string
-	// Effects are those of visits of the open superstep of the run's own frame, and of all
-	// inside it, in the order in which they began, and behind them those that have not.
+	// Effects are those of the visits of the open superstep of the run's own frame, and of all
+	// frames inside it. They are in the order in which they began; those that have not begun come
+	// last.
 	Effects []OpenEffect
 }
 
-// InDoubt lists the effects of which nobody knows what came.
+// InDoubt lists the effects of which nobody knows whether they happened.
 func (o *Opened) InDoubt() []OpenEffect {
 	if o == nil { // beside an error
 		return nil
@@ -68,7 +69,7 @@ type OpenEffect struct {
 	Key   string // as given to dag.Effect
 	ID    string // the idempotency key that the other side was given
 	Phase EffectPhase
-	// InDoubt: nobody knows whether it happened, and it is not done again by itself.
+	// InDoubt says that nobody knows whether the effect happened. It is not done again by itself.
 	InDoubt bool
 	Advice  string // what to do about it
 	// Declared is what the node says of it.
@@ -77,15 +78,16 @@ type OpenEffect struct {
 	Digest   string          // of Input
 	Input    json.RawMessage // nil if the log does not have it any more
 	Want     state.Type      // of its output
-	Output   json.RawMessage // of one that has ended
-	Why      string          // of one that is not done, or lost; why it was approved or rejected, if somebody said so
+	Output   json.RawMessage // of an effect that has ended
+	Why      string          // it is not done, or lost; or was approved or rejected, if somebody said why
 	Begun    time.Time       // the last time
-	Took     time.Duration   // of one that has ended
-	// Resolved: it was in doubt, and somebody has said what happened: By, if that is known.
+	Took     time.Duration   // of an effect that has ended
+	// Resolved says that the effect was in doubt and somebody has said what happened: By, if that
+	// is known.
 	Resolved bool
 	By       string
-	// Interrupt is the id of the one in which its visit waits to be told what happened, or for
-	// an approval; "" if it does not.
+	// Interrupt is the id of the interrupt in which the visit waits to be told what happened, or
+	// for an approval; "" if it does not wait.
 	Interrupt string
 }
 

@@ -13,107 +13,111 @@ import (
 
 // Options configure a [Dispatcher]. The zero Options work.
 type Options struct {
-	// InterruptBefore and InterruptAfter name visits before or after which a run pauses: by node
-	// path ("compose-loop/validate", in every iteration) or by visit path
-	// ("compose-loop/2/validate", in that one; "review/17", one item). New refuses a path that
-	// names nothing, or a dag.Fail, which does nothing. Nil means none.
+	// InterruptBefore and InterruptAfter name visits before or after which a run pauses. A node
+	// path ("compose-loop/validate") stands for its visits in every iteration; a visit path stands
+	// for that visit ("compose-loop/2/validate") or that item ("review/17"). New refuses a path
+	// that names nothing, or a dag.Fail, which does nothing. Nil means none.
 	InterruptBefore []string
 	InterruptAfter  []string
-	// InterruptIf is asked about every visit but those of a dag.Fail, before it begins and after
-	// its superstep has ended, unless a name above says it already. Nil means no.
+	// InterruptIf is asked about every visit except those of a dag.Fail, before the visit begins
+	// and after its superstep has ended. It is not asked where a name above already says that the
+	// run pauses. Nil means no pause.
 	InterruptIf func(Boundary) bool
-	// Migrations say how runs go on whose past this graph does not have: the first one that is for
-	// the graph of the run. Keep one as long as there are runs that it is for: completed ones too,
-	// whose states are read by it, until a further turn begins. Nil means that such runs are
-	// refused.
+	// Migrations say how runs go on whose past this graph does not have. The first one that is for
+	// the graph of the run counts. Keep a migration as long as there are runs that it is for,
+	// completed ones too: their states are read by it until a further turn begins. Nil means that
+	// such runs are refused.
 	Migrations []Migration
-	// Observe sees the events of all runs, in order for each run, from the goroutine that runs it:
-	// it should be quick. Its panics are ignored. Nil means nobody does. It sees what this
+	// Observe is told the events of all runs, in order for each run, by the goroutine that runs it,
+	// so it should be quick. Its panics are ignored. Nil means nobody is told. It is told what this
 	// dispatcher writes, and not what others do to the store:
 	//
-	//   - What a node emits it sees when the node has returned; who wants that at once reads a
-	//     Stream.
-	//   - What a call writes to a run at rest (Answer, Edit, Note, Resolve, Rewind, Tag) it sees
-	//     from the goroutine of that call, before the call lets go of the run and returns. A call
-	//     from Observe that goes on with the run is ErrBusy there, and a note of every note has no
-	//     end.
-	//   - It does not see the cancel of a run at rest, so that RunRested is always the end of a
-	//     call that was at work (of a Create, of status Pending), nor what Trim and Fork write.
-	//     Events tells those too.
+	//   - It is told what a node emits when the node has returned. A Stream tells it at once.
+	//   - What a call writes to a run at rest (Answer, Edit, Note, Resolve, Rewind, Tag) it is told
+	//     by the goroutine of that call, before the call lets go of the run and returns. A call
+	//     from Observe that goes on with the run is ErrBusy there, and an Observe that makes a note
+	//     of every note never ends.
+	//   - It is not told the cancel of a run at rest, so RunRested is always the end of a call that
+	//     was at work (with status Pending, of a Create). Nor is it told what Trim and Fork write.
+	//     Events tells all of these.
 	Observe func(Event)
-	// Hooks are asked where runs begin and end, and round visits.
+	// Hooks are called when a call begins and ends to be at work on a run, and around visits.
 	Hooks Hooks
 	// Gates say what a person has to approve. Zero means nothing.
 	Gates Gates
-	// StaleAfter is how long a run may rest, from when it began to, as the store's own clock tells,
-	// to Now, before Result.Warnings tells a resume of it how old it is. Zero means 24 hours.
+	// StaleAfter is how long a run may rest before Result.Warnings of a resume tells how old it is.
+	// The time is from when the run came to rest, as the store's own clock tells, to Now. Zero
+	// means 24 hours.
 	StaleAfter time.Duration
-	// Revalidate is asked at a resume about a dependency that is stale and that says
-	// dag.Revalidate. An error refuses the resume. Nil means that such a resume is refused.
+	// Revalidate is asked at a resume about each stale dependency that says dag.Revalidate. An
+	// error refuses the resume. Nil means that such a resume is refused.
 	Revalidate func(context.Context, dag.Dependency) error
-	// Retention trims each run when a call that was at work on it returns with it at rest or
-	// completed, as Trim does; that of a Stream once its events were told. A call that found
-	// nothing to do, or whose context is done, and a Stream that was left, trim nothing: the next
-	// one does. What goes wrong with it is one of Result.Warnings. Zero means that nothing is
-	// trimmed.
+	// Retention trims a run as Trim does, when a call that was at work on the run returns with it
+	// at rest or completed; a Stream trims once its events were told. A call that found nothing to
+	// do, a call whose context is done, and a Stream that was left trim nothing; the next call
+	// does. What goes wrong is told by Result.Warnings. Zero means that nothing is trimmed.
 	Retention Retention
 	// Limits bound what a run may use. Zero fields mean the defaults.
 	Limits Limits
-	// Lag is how many supersteps that have ended may be on their way to the disk while a run goes
-	// on. Effects, interrupts and the return of a call wait for all of them, and events of entries
-	// are told when these are durable. After a crash at most so many supersteps are run again, with
-	// what had ended of the next one, under the same idempotency keys. Zero means none: nothing
-	// follows from what is not durable.
+	// Lag is how many supersteps that have ended may still be on their way to the disk while the
+	// run goes on. Effects, interrupts and the return of a call wait until all of them are durable,
+	// and events of entries are told when the entries are durable. After a crash at most so many
+	// supersteps run again, and with them what had ended of the next one, under the same
+	// idempotency keys. Zero means none: nothing follows from what is not durable.
 	Lag int
-	// Grace is how long a call may take to return once its context is done. Nodes that
-	// have not returned shortly before its end are abandoned. Less than 20 ms are not kept
-	// exactly. Zero means 5 seconds.
+	// Grace is how long a call may take to return once its context is done. Nodes that have not
+	// returned shortly before its end are abandoned. A Grace below 20 ms is not kept exactly. Zero
+	// means 5 seconds.
 	Grace time.Duration
 	// Parallel is how many bodies of nodes may run at once, over all runs of the dispatcher. A node
-	// that runs another run of the same dispatcher keeps its place meanwhile: with as many of them
-	// at once as there are places, all stand still. Zero means as many as there are.
+	// that runs another run of the same dispatcher keeps its place meanwhile; if such nodes hold
+	// all places, all stand still. Zero means that there is no bound.
 	Parallel int
-	// Paranoid folds every delta from its encoded bytes, as a recovery would, instead of
-	// from memory. It costs time and is meant for tests.
+	// Paranoid folds every delta from its encoded bytes, as a recovery would, instead of from
+	// memory. It costs time and is meant for tests.
 	Paranoid bool
 
 	// Now is the wall clock, for tests that let it jump. It is read for instants that are stored:
-	// when a question expires, or has, and when the next attempt may begin. Waits themselves are
-	// measured by the clock that does not jump. An instant before the year 0, or behind the
-	// beginning of the year 9000, counts as that bound, and so does what is counted from it, so
-	// that JSON can say it. Now may neither panic nor call runtime.Goexit, which nothing catches.
-	// Nil means time.Now.
+	// when a question expires, or has expired, and when the next attempt may begin. Waits are
+	// measured by a clock that does not jump. An instant before the year 0, or after the beginning
+	// of the year 9000, counts as that bound, and so does what is computed from it, so that JSON
+	// can say it. Now may neither panic nor call runtime.Goexit; nothing catches either. Nil means
+	// time.Now.
 	//
-	// Now does not move what stores say, by a clock of their own: when an entry was appended, an
-	// answer given, or input sent. So how long a run has rested, for StaleAfter, and how old a
-	// checkpoint is, for Retention.Age, lies between two clocks.
+	// Stores have a clock of their own, which Now does not move. By it they tell when an entry was
+	// appended, an answer given, or input sent. So how long a run has rested, for StaleAfter, and
+	// how old a checkpoint is, for Retention.Age, are measured between two clocks.
 	Now func() time.Time
 
 	// eager writes a snapshot behind every append, and lets nothing wait to share one: for tests.
 	eager bool
 }
 
-// Limits bound what a run may use. A run that reaches one fails with a [*LimitError]. How deep
-// values may be nested is fixed: see state.MaxDepth. So is what the merged Folds of one superstep
-// come to, with what a Loop or Each records of them, and the input of a further turn or of a frame
-// with what its Folds come to: 48 MiB, also without a store.
+// Limits bound what a run may use. A run that reaches one fails with a [*LimitError]. Two limits
+// are fixed, also without a store:
+//
+//   - How deep values may be nested: see state.MaxDepth.
+//   - 48 MiB for the merged Folds of one superstep with what a Loop or Each records of them, and
+//     for the input of a further turn or of a frame with what its Folds come to.
 type Limits struct {
-	// Supersteps is how many a run may have ended in a turn, of all its frames, when a further
-	// visit begins. What has begun ends: of frames side by side the superstep in which each is, and
-	// those around them. Zero means 1,000,000.
+	// Supersteps is how many supersteps of a turn may have ended, counted over all frames of the
+	// run, when a further visit begins. What has begun still ends: the superstep that is open in
+	// each of the frames side by side, and the supersteps around these frames. Zero means
+	// 1,000,000.
 	Supersteps int
-	// StateBytes is the size of the encoded state of one frame. Zero means 256 MiB. A Rewind, and a
-	// call that goes on under a graph that has changed, put the states of all open frames into one
-	// entry. If these together are larger than the store lets an append be, as badgerstore does 64
-	// MiB, the call is ErrTooLarge and changes nothing: the run goes on under the graph that it
+	// StateBytes is the size of the encoded state of one frame. Zero means 256 MiB.
+	//
+	// A Rewind, and a call that goes on under a changed graph, put the states of all open frames
+	// into one entry. If the store does not let an append be that large (badgerstore lets it be 64
+	// MiB), the call is ErrTooLarge and changes nothing: the run goes on under the graph that it
 	// had, and can be forked.
 	StateBytes int
-	// ValueBytes is the size of one encoded value, of a question and of an answer. Zero
-	// means 16 MiB.
+	// ValueBytes is the size of one encoded value, of a question and of an answer. Zero means 16
+	// MiB.
 	ValueBytes int
-	// VisitBytes is the size of all that one visit writes and notes, encoded; a note has 64 bytes
-	// more, and its path. As much may be what it asks at once, with the keys, what it depends on,
-	// and the key of an effect. Zero means 32 MiB.
+	// VisitBytes is the encoded size of all that one visit writes and notes; each note counts its
+	// path and 64 bytes more. The same bound holds, each by itself, for what the visit asks at
+	// once, with the keys; for what it depends on; and for the key of an effect. Zero means 32 MiB.
 	VisitBytes int
 	// DecodeBytes is what a call may read of one run to know where it stands: its newest
 	// snapshot, and what the log holds behind it. Zero means 1 GiB.

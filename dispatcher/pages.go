@@ -9,37 +9,38 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// A HistoryFilter selects checkpoints of a run. What is given in several fields has to be true
-// together, of what is given in one field something. The zero HistoryFilter selects all, and a list
-// of none is as nil.
+// A HistoryFilter selects checkpoints of a run. A checkpoint has to match every field that is set,
+// and matches a field by any one of its values. The zero HistoryFilter selects all, and an empty
+// list is as nil.
 type HistoryFilter struct {
 	// Frames are paths of frames, as for History. Nil means all.
 	Frames []string
 	// Tags are names of checkpoints. Nil means all, with names or without.
 	Tags []string
-	// Visits are visits, by path or by node path, of which one ended in the superstep. Nil means
-	// all.
+	// Visits are visits, by path or by node path; one of them has to have ended in the superstep.
+	// Nil means all.
 	Visits []string
 	// Causes say why the state changed. Nil means all.
 	Causes []Cause
 	// After continues a listing behind the checkpoint of this number, the last one of the page
-	// before. A dispatcher remembers where it has ended its last pages, so that who pages through a
-	// run that rests reads its log once. Any other page is read from a snapshot before it, if there
-	// is one, and else from the beginning of the log, to its own end. Zero means from the
-	// beginning.
+	// before. Zero means from the beginning.
+	//
+	// A dispatcher remembers where its last pages ended, so that paging through a run that rests
+	// reads its log once. Any other page is read to its own end from a snapshot before it, or, if
+	// there is none, from the beginning of the log.
 	After uint64
 	// Limit is how many checkpoints a page has at most. Zero means 100.
 	Limit int
 }
 
-// HistoryOf lists a page of the checkpoints of a run, oldest first: the ends of supersteps, as
-// History does, and also the opening, turns, edits and rewindings, each with what led to it.
-// A page takes the memory of its checkpoints and of the supersteps that are open where it is read.
+// HistoryOf lists a page of the checkpoints of a run, oldest first, each with what led to it. These
+// are the ends of supersteps, as in History, and also the opening, turns, edits and rewindings. A
+// page takes the memory of its checkpoints and of the supersteps that are open where it is read.
 //
-// checkpoint.ErrCursor for a tag that nobody gave, or an After behind the head; and, once the
-// listing has come to its end, which is a page that is not full, for a frame or a visit that
-// neither the run nor the graph has. An [*OptionError] for a Limit below zero and a Cause that is
-// none.
+//   - checkpoint.ErrCursor: nobody gave the tag, or After is behind the head. Once the listing has
+//     come to its end, which is a page that is not full, also for a frame or a visit that neither
+//     the run nor the graph has.
+//   - An [*OptionError]: Limit is below zero, or a Cause is none.
 func (d *Dispatcher[S]) HistoryOf(ctx context.Context, run string, f HistoryFilter) ([]Past, error) {
 	return d.inside().historyOf(ctx, run, &f)
 }

@@ -14,19 +14,20 @@ import (
 // A Past is a checkpoint and what led to it.
 type Past struct {
 	Checkpoint
-	// Visits are those that ended in the superstep, done or failed, in the order of their paths.
+	// Visits are the visits that ended in the superstep, done or failed, in the order of their
+	// paths.
 	Visits []string
 	// Tags are the names of the checkpoint.
 	Tags []string
-	// Author and Reason are those of an edit, or of who had the run go back.
+	// Author and Reason are those of an edit or of a Rewind.
 	Author, Reason string
-	// Cancels tell of each time that the run was cancelled between this checkpoint and the next.
+	// Cancels tell each time that the run was cancelled between this checkpoint and the next.
 	Cancels []CancelInfo
 
 	pinned bool // only its machine is kept
 }
 
-// A CancelInfo tells that a run was cancelled: by its id, or with the context of a call.
+// A CancelInfo tells that a run was cancelled, by its id or with the context of a call.
 type CancelInfo struct {
 	At     time.Time
 	Author string // "" if nobody has said so

@@ -15,20 +15,20 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// A Resolution says what came of an effect that is in doubt: [Happened] or [NotHappened].
-// The zero Resolution says nothing and is refused.
+// A Resolution says what came of an effect that is in doubt: [Happened] or [NotHappened]. The zero
+// Resolution says nothing and is refused.
 type Resolution struct {
 	happened bool
 	output   any
 	reason   string
 }
 
-// Happened says that the effect happened. output is what its function would have returned,
-// and has to fit the type of that: the visit, when it runs again, gets it from dag.Effect.
+// Happened says that the effect happened. The output is what its function would have returned, and
+// has to fit the type of that. When the visit runs again dag.Effect returns it.
 func Happened(output any) Resolution { return Resolution{happened: true, output: output} }
 
-// NotHappened says that the effect did not happen, and why that is known. The visit, when it
-// runs again, does it.
+// NotHappened says that the effect did not happen, and how that is known. When the visit runs again
+// it does the effect.
 func NotHappened(reason string) Resolution { return Resolution{reason: reason} }
 
 // MarshalJSON returns {"happened": output} or {"not_happened": reason}.
@@ -73,8 +73,7 @@ func (e *ResolutionError) Error() string {
 
 func (e *ResolutionError) Unwrap() error { return e.Err }
 
-// ErrNotInDoubt: the effect is not in doubt: it has not begun, has ended, or its visit is at
-// work.
+// ErrNotInDoubt: the effect is not in doubt. It has not begun, has ended, or its visit is at work.
 var ErrNotInDoubt = errors.New("dispatcher: effect is not in doubt")
 
 // A postedResolution is the Data of a post that says what came of an effect for which no visit

@@ -17,63 +17,63 @@ import (
 
 // A Result tells where a run stands when a call returns.
 //
-// A call that was at work on the run and can't know that returns a Result that has Run, the status
-// Running, Abandoned, Warnings and an empty state, and nothing else: beside [ErrStuck], and beside
-// an error of the store while it ran. [Dispatcher.State] reads what is durable.
+// If a call that was at work on the run can't know that, its Result has Run, the status Running,
+// Abandoned, Warnings and an empty state, and nothing else. That is so beside [ErrStuck], and
+// beside an error of the store while the run was running. [Dispatcher.State] reads what is durable.
 type Result[S any] struct {
 	Run string // the id that the call was given
 	// Status is "" if the call was refused before the run was read.
 	Status checkpoint.Status
-	// State is the state at the end of the last superstep of the run's own frame. It is
-	// the caller's, who may change it. It is never nil.
+	// State is the state at the end of the last superstep of the run's own frame. It is never nil,
+	// and the caller may change it.
 	State *S
-	// Frame is the path of the frame that State is of: "" is the run's own. Only At and
-	// StateOf return others.
+	// Frame is the path of the frame that State is of; "" is the run's own. Only At and StateOf
+	// return others.
 	Frame string
-	// Cursor lists the visits that have still to run or wait. Of a frame that pauses after a visit
-	// these are the ones that come next, or that visit if none does: Interrupts name what is paused
-	// after. It is empty if the run is completed.
+	// Cursor lists the visits that have still to run or wait. If a frame pauses after a visit these
+	// are the ones that come next, or that visit if none does; Interrupts names the visit that is
+	// paused after. The cursor is empty if the run is completed.
 	Cursor checkpoint.Cursor
-	// Superstep is the last one that ended in the run's own frame, 0 if none has. It counts
-	// on from turn to turn.
+	// Superstep is the last one that ended in the run's own frame, 0 if none has. It counts on from
+	// turn to turn.
 	Superstep int
-	// Turn is the one that the run is in, counted from 1.
+	// Turn is the turn that the run is in, counted from 1.
 	Turn int
-	// Interrupts wait for an answer or a resume. A run whose questions are all answered while it
-	// is at rest stays Interrupted and has none, until Run or Resume goes on with it.
+	// Interrupts wait for an answer or a resume. A run at rest whose questions were all answered
+	// has none, and stays Interrupted until Run or Resume goes on with it.
 	Interrupts []Interrupt
-	// Finished lists visits of open supersteps that are done: they are not run again.
+	// Finished lists visits of open supersteps that are done and will not run again.
 	Finished []string
-	// Failures tells which visits failed for good, and that nothing follows. The run has failed
-	// because of them (or of Fault), or will once it goes on, if something else has stopped it
-	// first.
+	// Failures are the visits that failed for good, without anything that follows the failure. The
+	// run has failed because of them (or of Fault), or will fail once it goes on, if something else
+	// has stopped it first.
 	Failures []dag.Failure
-	// Fault is why the run has failed though no visit is the cause, as of a conflict or a limit: as
-	// the log tells it, the same in the call that met it and in any later one. It is nil if the run
-	// is not Failed, or visits alone are the cause.
+	// Fault is why the run has failed if no visit is the cause, such as a conflict or a limit. It
+	// is as the log tells it: the same in the call that met it and in any later one. It is nil if
+	// the run is not Failed, or visits alone are the cause.
 	Fault *FaultError
-	// Abandoned names nodes, and store calls, that did not return within the grace
-	// period. What they still do does not count, but that a trim may still drop what is past.
+	// Abandoned names the nodes and store calls that did not return within the grace period. What
+	// they still do does not count, except that a trim may still drop what is past.
 	Abandoned []string
-	// Settings are those that hold, or held at the position that was asked for: JSON, nil
+	// Settings are those that hold, or that held at the position that was asked for, as JSON; nil
 	// if there are none.
 	Settings json.RawMessage
 	// Labels and Correlation are what the run was opened with.
 	Labels      map[string]string
 	Correlation string
-	// Warnings tell what is no failure of the run and somebody should know:
+	// Warnings tell what somebody should know and is no failure of the run:
 	//
-	//   - what went wrong in Hooks.OnEnd or with Options.Retention;
-	//   - that a run went on which had rested for long (Options.StaleAfter), or depends on
+	//   - something went wrong in Hooks.OnEnd or with Options.Retention;
+	//   - the run went on after it had rested for long (Options.StaleAfter), or depends on
 	//     something stale (dag.Depends);
-	//   - which queued input was refused;
-	//   - that the store did not take the run's lease back: nobody else has the run then, until the
-	//     store's leases end or its process does.
+	//   - queued input was refused;
+	//   - the store did not take the run's lease back: nobody else has the run until the store's
+	//     leases end or its process does.
 	Warnings []string
 }
 
-// A Checkpoint is the end of a superstep, or another position in the log of a run at which
-// the state of a frame became another one: Cause says which.
+// A Checkpoint is a position in the log of a run at which the state of a frame became another one,
+// mostly the end of a superstep. Cause says which.
 type Checkpoint struct {
 	Run       string
 	Seq       uint64 // position in the run's log
@@ -82,8 +82,8 @@ type Checkpoint struct {
 	Superstep int    // the last one that had ended
 	At        time.Time
 	Cause     Cause
-	// Abandoned: the run was rewound to before it, or the frame that it is in was voided since. It
-	// is found by its Address alone.
+	// Abandoned says that the run was rewound to before the checkpoint, or that its frame was
+	// voided since. The checkpoint is found by its Address alone.
 	Abandoned bool
 }
 
@@ -102,8 +102,8 @@ const (
 // Address is the checkpoint's unique address, run@seq.
 func (c Checkpoint) Address() string { return c.Run + "@" + strconv.FormatUint(c.Seq, 10) }
 
-// String shows the checkpoint as path@superstep; of a frame inside a later turn as
-// turn/path@superstep. The supersteps of the run's own frame count on from turn to turn.
+// String shows the checkpoint as path@superstep, or as turn/path@superstep if it is of a frame
+// inside a later turn. The supersteps of the run's own frame count on from turn to turn.
 func (c Checkpoint) String() string {
 	shown := c.Path + "@" + strconv.Itoa(c.Superstep)
 	if c.Turn > 1 && c.Path != "" {
@@ -196,7 +196,7 @@ type Rest struct {
 	Run        string
 	Status     checkpoint.Status
 	Cursor     checkpoint.Cursor
-	Cause      error // of a failure, a *NodeError, *LimitError…; of a cancel, its cause; may be nil
+	Cause      error // a *NodeError, *LimitError… of a failure; the cause of a cancel; may be nil
 	Interrupts []Interrupt
 	Failures   []dag.Failure // as Result has them
 	By         string        // who has cancelled it, if somebody has said so

@@ -11,11 +11,13 @@ import (
 	"unicode"
 )
 
-// A SecretError says that settings, labels, a correlation id or a tag hold what looks like
-// a secret. They are kept in the log as they are, are shown by tools and sent with events,
-// so they are refused; nothing has changed. The check is a net and no proof: it knows
-// names that say what they hold (password, api_key, access token…) and the forms of common
-// keys and tokens. Name where a secret is found, and have the node fetch it.
+// A SecretError says that settings, labels, a correlation id or a tag hold what looks like a
+// secret. They are refused, and nothing has changed, because the log keeps them as they are, tools
+// show them, and events carry them. Name the place where a secret is found, and have the node fetch
+// it.
+//
+// The check is a net and no proof. It knows names that say what they hold (password, api_key,
+// access token…) and the forms of common keys and tokens.
 type SecretError struct {
 	In     string // settings, labels, correlation or tag
 	Path   string // in it, as jq writes it: .llm.api_key, .models[2]

@@ -11,7 +11,7 @@ import (
 	"github.com/pawlgo/pawl/dag"
 )
 
-// A StaleError says that a run can't go on because something that a visit of it has used is
+// A StaleError says that a run can't go on because something that one of its visits has used is
 // stale. Nothing has changed.
 type StaleError struct {
 	Run        string
@@ -19,12 +19,13 @@ type StaleError struct {
 	Dependency dag.Dependency
 	Age        time.Duration // of what was captured
 	// Rewind is the address of a checkpoint before the visit, from which the run can go on by
-	// Rewind or Fork; "" if Options.Revalidate has refused the dependency, or the run has no such
-	// checkpoint: it is a fork, or was trimmed.
+	// Rewind or Fork. It is "" if Options.Revalidate has refused the dependency, or if the run has
+	// no such checkpoint because it is a fork or was trimmed.
 	Rewind string
-	// Ancestor is such a checkpoint of a run that this one comes from: Fork that run there. It is
-	// zero if Rewind is set, or none is left: then only a new run can go on. Like any
-	// fork it takes what effects returned, which may be stale, unless ForkOptions.Effects is Live.
+	// Ancestor is such a checkpoint of a run that this one comes from: Fork that run there. Like
+	// any fork the new run takes what effects returned, which may be stale, unless
+	// ForkOptions.Effects is Live. Ancestor is zero if Rewind is set, or if no such checkpoint is
+	// left: then only a new run can go on.
 	Ancestor Ancestor
 	Err      error // of Options.Revalidate; else nil
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// An Item is what a [Dispatcher.Stream] yields: an event, and as the last one, without an
-// event, the result.
+// An Item is what a [Dispatcher.Stream] yields: an event, or, as the last item, the result without
+// an event.
 type Item[S any] struct {
 	Event  Event      `json:",omitzero"`
 	State  *S         `json:",omitempty"` // Listen.States: with SuperstepEnded of the run's own frame; the caller's
@@ -127,8 +127,8 @@ func (d *Dispatcher[S]) Stream(ctx context.Context, run string, input func(*S), 
 	return d.items(ctx, run, modeRun, input, listen, options)
 }
 
-// StreamTurn is [Dispatcher.Turn], and tells what becomes true meanwhile as
-// [Dispatcher.Stream] does.
+// StreamTurn is [Dispatcher.Turn], and tells what becomes true meanwhile as [Dispatcher.Stream]
+// does.
 func (d *Dispatcher[S]) StreamTurn(ctx context.Context, run string, input func(*S), listen Listen, options ...RunOption) iter.Seq2[Item[S], error] {
 	return d.items(ctx, run, modeTurn, input, listen, options)
 }
@@ -146,16 +146,21 @@ func (d *Dispatcher[S]) items(ctx context.Context, run string, how mode, input f
 	}
 }
 
-// Events tells what became true in a run, whoever runs it: each entry of its log behind
-// listen.Since is one event, in order and exactly once, also where what is read becomes what
-// is live, and over restarts of the run, of the reader and of the process. With listen.Tail
-// it goes on until the loop is left or ctx is done, and tells live notices of runs of this
-// dispatcher; a body that is too slow for those misses some, of which a Lagged event tells,
+// Events tells what became true in a run, whoever runs it. Each entry of its log behind
+// listen.Since is one event, in order and exactly once, also where what is read becomes what is
+// live, and over restarts of the run, of the reader and of the process.
+//
+// With listen.Tail it goes on until the loop is left or ctx is done, and tells live notices of runs
+// of this dispatcher. A body that is too slow for these misses some, of which a Lagged event tells,
 // and never holds up the run.
 //
-// An error is the last thing that is yielded: ErrNotFound if there is no such run, or it was
-// deleted meanwhile; checkpoint.ErrCursor if the log ends before listen.Since; the cause of
-// ctx once that is done. Events calls the store in the loop's own goroutine.
+// An error is the last thing that is yielded:
+//
+//   - ErrNotFound if there is no such run, or it was deleted meanwhile;
+//   - checkpoint.ErrCursor if the log ends before listen.Since;
+//   - the cause of ctx once that is done.
+//
+// Events calls the store in the loop's own goroutine.
 func (d *Dispatcher[S]) Events(ctx context.Context, run string, listen Listen) iter.Seq2[Event, error] {
 	return d.inside().events(ctx, run, listen)
 }

@@ -11,20 +11,21 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// A Retention says what of a run's past is kept when it is trimmed. What any of its fields keeps
-// stays, and so does the last checkpoint with all that follows it. The zero Retention keeps
+// A Retention says what of a run's past stays when the run is trimmed. A checkpoint stays if any of
+// the fields keeps it, and so does the last one with all that follows it. The zero Retention keeps
 // everything.
 type Retention struct {
-	// Last is how many checkpoints stay, counted from the last one: ends of supersteps, of any
-	// frame, and the opening. Those in frames that were voided stay with what is before them, and
-	// don't count. Zero means that their number keeps none but the last.
+	// Last is how many checkpoints stay, counted back from the last one. Ends of supersteps, of any
+	// frame, count, and so does the opening. Checkpoints in frames that were voided don't count;
+	// they stay if what is before them stays. Zero means that only the last one stays by its
+	// number.
 	Last int
-	// Age is how old a checkpoint may be that stays. Zero means that its age keeps none.
+	// Age is how old a checkpoint may be and stay. Zero means that none stays by its age.
 	Age time.Duration
-	// Tagged checkpoints stay readable by At, Fork, Rewind and Diff, however old they are, under
-	// their names and all other addresses that they have: the state of the whole run, in every
-	// frame, and not the entries round it. What effects returned behind it goes with those: see
-	// Fork. HistoryOf tells of them what it told before, but for Past.Cancels. Zero means that they
+	// Tagged keeps the checkpoints that have a name, however old they are. At, Fork, Rewind and
+	// Diff can read them, by their names and all their other addresses: the state of the whole run,
+	// in every frame. The entries around them go, and so do the results of effects behind them; see
+	// Fork. HistoryOf tells of them what it told before, except Past.Cancels. Zero means that they
 	// go like others.
 	Tagged bool
 }
@@ -39,15 +40,16 @@ func (k *Retention) check(option string) error {
 	return nil
 }
 
-// Trim drops the past of a run that nobody is at work on, but for what keep says: the entries
-// before the oldest checkpoint that stays. A machine that the store keeps takes their place, and
-// an entry says so, so that the log can still be verified and the run goes on as before. What was
-// dropped is checkpoint.ErrTrimmed for events and checkpoint.ErrCursor as an address; Blame names
-// nobody for it. Forks of the run keep all that they need.
+// Trim drops the past of a run that nobody is at work on, except what keep keeps: it drops the
+// entries before the oldest checkpoint that stays. The store keeps a machine in their place, and an
+// entry says so. So the log can still be verified, and the run goes on as before. Trim returns when
+// that is durable; if nothing is to be dropped it does nothing.
 //
-// It returns when that is durable; if nothing is to be dropped it does nothing. ErrBusy if the run
-// is live; checkpoint.ErrUnsupported if the store can't trim. A zero Retention is refused:
-// to keep nothing but the last checkpoint, say Last: 1. Of the options [Author] says who does it.
+// What was dropped is checkpoint.ErrTrimmed for events and checkpoint.ErrCursor as an address, and
+// Blame names nobody for it. Forks of the run keep all that they need. [Author] says who trims.
+//
+// ErrBusy if the run is live; checkpoint.ErrUnsupported if the store can't trim. A zero Retention
+// is refused: to keep only the last checkpoint, say Last: 1.
 func (d *Dispatcher[S]) Trim(ctx context.Context, run string, keep Retention, options ...RunOption) error {
 	return d.inside().trim(ctx, run, keep, options)
 }

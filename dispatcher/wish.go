@@ -15,10 +15,12 @@ import (
 	"github.com/pawlgo/pawl/state"
 )
 
-// A RunOption is one more wish of a call that runs something: [From], [Expire], [Settings],
-// [Labels], [Correlation], [Drain], [Manual], [UnlessCancelled], [OrStart] or [Answering]; or of
-// one that changes a run and runs nothing, or answers first: [Author], [Because], [Message], and
-// for Note From. Each may be given once, but for Answering. A call refuses a bad one, with an
+// A RunOption is one more wish of a call. A call that runs something takes [From], [Expire],
+// [Settings], [Labels], [Correlation], [Drain], [Manual], [UnlessCancelled], [OrStart] or
+// [Answering]. A call that changes a run and runs nothing, or that answers first, takes [Author],
+// [Because] and [Message]; Note takes From too.
+//
+// Each option may be given once, except Answering. A call refuses an option that is wrong with an
 // [*OptionError], a [*SecretError] or a [*LimitError], before anything happens. The zero RunOption
 // wishes nothing.
 type RunOption struct {
@@ -26,13 +28,13 @@ type RunOption struct {
 	wish func(*wishes) error
 }
 
-// From lets Resume and Continue go on only from this cursor: ErrStaleCursor if it is no longer
-// where the run stands, checkpoint.ErrCursor if it is another run's or names nothing.
-// [Dispatcher.Note] takes it in the same sense. Other calls refuse it.
+// From lets Resume and Continue go on only from this cursor. The error is ErrStaleCursor if the run
+// no longer stands there, and checkpoint.ErrCursor if the cursor is another run's or names nothing.
+// [Dispatcher.Note] takes From in the same sense; other calls refuse it.
 //
-// A Tag, a Note and a Trim leave the run where it is, and are entries all the same: a cursor from
-// before them is stale. State has the one that counts. A cursor without Visits is taken at its Seq
-// alone; nothing in a cursor tells a run from one of the same id that was deleted.
+// A Tag, a Note and a Trim leave the run where it is but are entries all the same, so a cursor from
+// before them is stale; State has the current one. A cursor without Visits is taken at its Seq
+// alone. A cursor does not tell a run from one of the same id that was deleted.
 func From(c checkpoint.Cursor) RunOption {
 	return RunOption{"From", func(w *wishes) error {
 		if w.how != modeResume && w.how != modeContinue && w.how != modeNote {
@@ -59,11 +61,13 @@ func Expire(interrupts ...string) RunOption {
 	}}
 }
 
-// Settings are what the nodes of the run read with dag.Settings: anything that JSON can
-// say, up to [Limits].ValueBytes. They are no state. A call that opens a run gives them;
-// one that goes on with it replaces those that held, if they differ, as soon as it does
-// so, by an entry with the author, who then needs a name. Nil means that there are none
-// any more. A completed run keeps its own. What v holds is taken when the option is made.
+// Settings are what the nodes of the run read with dag.Settings: anything that JSON can say, up to
+// [Limits].ValueBytes. They are no part of the state. What v holds is taken when the option is
+// made; nil means that there are no settings any more.
+//
+// A call that opens a run gives it its settings. A call that goes on with a run replaces the
+// settings as soon as it does so, if they differ, by an entry with the author, who then needs a
+// name. A completed run keeps its own.
 //
 // What looks like a secret is refused with a [*SecretError]. That is a net and no proof.
 func Settings(v any, author string) RunOption {
@@ -78,10 +82,10 @@ func Settings(v any, author string) RunOption {
 	}}
 }
 
-// Labels are keys and values by which a run is found (checkpoint.Filter) and that its
-// events carry: at most 64, keys of 1 to 128 bytes, values of up to 1024, in UTF-8 without
-// control characters. They are given when a run is opened. Given again they have to be the
-// same: a call with other ones is refused. No labels at all wish nothing.
+// Labels are keys and values by which a run is found (checkpoint.Filter) and that its events carry:
+// at most 64, with keys of 1 to 128 bytes and values of up to 1024, in UTF-8 without control
+// characters. They are given when a run is opened. A later call may give only the same ones; it is
+// refused with others. No labels at all wish nothing.
 func Labels(labels map[string]string) RunOption {
 	labels = maps.Clone(labels) // the option may be used later
 	return RunOption{"Labels", func(w *wishes) error {
@@ -107,11 +111,12 @@ func Labels(labels map[string]string) RunOption {
 	}}
 }
 
-// Correlation is the id that joins what belongs together: the run, its events, and what a
-// program writes elsewhere. It is given when a run is opened, and is a fresh UUIDv7 if
-// nobody gives one, unless there is neither a log nor an observer to tell it to; every call
-// that goes on with the run inherits it, and has to give the same one or none. It has 1 to
-// 256 bytes of UTF-8 without control characters.
+// Correlation is the id that joins what belongs together: the run, its events, and what a program
+// writes elsewhere. It has 1 to 256 bytes of UTF-8 without control characters.
+//
+// It is given when a run is opened, and every call that goes on with the run inherits it; such a
+// call has to give the same one or none. If nobody gives one it is a fresh UUIDv7, unless there is
+// neither a log nor an observer to tell it to.
 func Correlation(id string) RunOption {
 	return RunOption{"Correlation", func(w *wishes) error {
 		if id == "" {
@@ -155,9 +160,9 @@ func Message(id string) RunOption {
 	}}
 }
 
-// OrStart has a Turn begin the run if there is none, as Start would: this input is then that of
-// its first turn. So one line is all that takes what somebody says in a conversation, be it the
-// first thing or the hundredth. It is for Turn and StreamTurn alone.
+// OrStart has a Turn begin the run if there is none, as Start would, with its input as that of the
+// first turn. So one line takes whatever somebody says in a conversation, the first thing and the
+// hundredth. It is for Turn and StreamTurn alone.
 func OrStart() RunOption {
 	return RunOption{"OrStart", func(w *wishes) error {
 		if w.how != modeTurn {

@@ -42,27 +42,40 @@
 //	pawl_supervisor_put_back_total    counter    graph                 runs that wait again, since the store had no room
 //	pawl_supervisor_drains_total      counter    outcome               drains that ended
 //
-// Every label has few values. graph is the name of a graph; node is a node path, which has no
-// iterations (compose-loop/validate), and "" for the frame of the run itself; status is how a run
-// came to rest, or running if the call left it behind: its dispatcher drained, or its store failed;
-// or pending if nothing of it had begun then, as of one that Create made, which counts as started;
-// kind is before, after, asked, effect or doubt; reason is full, draining or, of a run that is
-// there and can't be joined, busy. outcome is, of an attempt, done or a dag.FailureKind (in_doubt
-// counts what nobody knows, as does the kind doubt); of an effect, kept, or not_done, if it did not
-// happen, or lost, if it happened and its output can't be kept, or resolved, if somebody has said
-// what came of it, either way; of a recovery, rested or failed; of the work of a supervisor on a
-// run, rested, completed or not, drained, full, if the store had no room, or failed, if the call
-// did otherwise; of a drain, ended or stuck.
+// Every label has few values:
+//
+//   - graph is the name of a graph.
+//   - node is a node path, which has no iterations (compose-loop/validate), and "" for the frame of
+//     the run itself.
+//   - status is how a run came to rest. It is running if the call left the run behind, because its
+//     dispatcher drained or its store failed. It is pending if nothing of the run had begun then,
+//     such as a run that Create made, which counts as started.
+//   - kind is before, after, asked, effect or doubt.
+//   - reason is full, draining, or, for a run that is there and can't be joined, busy.
+//
+// outcome depends on the metric:
+//
+//   - of an attempt: done, or a dag.FailureKind. in_doubt, like the kind doubt, counts what nobody
+//     knows.
+//   - of an effect: kept; not_done if it did not happen; lost if it happened and its output can't
+//     be kept; resolved if somebody has said what came of it, either way.
+//   - of a recovery: rested or failed.
+//   - of the work of a supervisor on a run: rested, completed or not; drained; full if the store
+//     had no room; failed if the call did otherwise.
+//   - of a drain: ended or stuck.
 //
 // # What is counted
 //
 // What the log holds is counted when it is durable, so a crash never leaves more counted than
-// happened. An attempt counts if it ended done or failed: one that asked, or whose run was
-// cancelled meanwhile, is no attempt. Effects that are resolved while their run rests count, and so
-// does a migration by an edit. Cancelling a run at rest runs nothing and is not counted.
+// happened.
 //
-// A call that goes on with turns which were enqueued counts a rest for each turn that it ends,
-// beside one of turns_total for each that it begins. A fork is opened and not run: the first call
-// that runs it counts as one that went on with a run. So does the one that begins a run which
-// Create has made, which had been counted as started, and its rest as pending.
+//   - An attempt counts if it ended done or failed. One that asked, or whose run was cancelled
+//     meanwhile, is no attempt.
+//   - Effects that are resolved while their run rests count, and so does a migration by an edit.
+//   - Cancelling a run at rest runs nothing and is not counted.
+//   - A call that goes on with enqueued turns counts a rest for each turn that it ends, beside one
+//     of turns_total for each that it begins.
+//   - A fork is opened and not run: the first call that runs it counts as one that went on with a
+//     run. So does the call that begins a run which Create has made; that run had been counted as
+//     started, and its rest as pending.
 package metrics

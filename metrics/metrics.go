@@ -12,9 +12,9 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// Metrics counts what dispatchers and stores tell it. Make one with [New]; nil and the zero
-// Metrics count nothing, so that a program may do without. It is safe for concurrent use, and its
-// methods never block.
+// Metrics counts what dispatchers and stores tell it. Make one with [New]. A nil or zero Metrics
+// counts nothing, so that a program may do without. It is safe for concurrent use, and its methods
+// never block.
 type Metrics struct {
 	started, resumed, rested *prometheus.CounterVec
 	inFlight                 *prometheus.GaugeVec
@@ -41,8 +41,9 @@ var (
 )
 
 // New makes Metrics and registers them with reg, all or none. It returns an error if reg has
-// metrics of these names. It wraps a prometheus.AlreadyRegisteredError if they are those of
-// another Metrics: one serves a whole process. A nil reg is an [*ArgumentError].
+// metrics of these names. If these are of another Metrics the error wraps a
+// prometheus.AlreadyRegisteredError: one Metrics serves a whole process. A nil reg is an
+// [*ArgumentError].
 func New(reg prometheus.Registerer) (*Metrics, error) {
 	if v := reflect.ValueOf(reg); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, &ArgumentError{"registerer", "is nil: give prometheus.DefaultRegisterer, or a registry of your own"}

@@ -17,8 +17,8 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// Runs are what a [Namer] needs of a *dispatcher.Dispatcher, of any state. Its graph has to be that
-// of the runs.
+// Runs are what a [Namer] needs of a *dispatcher.Dispatcher, of any state. Its graph has to be the
+// graph of the runs.
 type Runs interface {
 	// Store returns the store that has the logs.
 	Store() checkpoint.Store
@@ -47,9 +47,9 @@ func (e *RuleError) Error() string {
 	return fmt.Sprintf("milestone: rule %q: %s", e.Rule, e.Reason)
 }
 
-// New makes a Namer of runs. It returns a [*RuleError] for each rule that is bad, or given twice,
-// and if there is nothing that has the runs. Whether a graph has the nodes and cells that rules
-// name it doesn't know: a rule of others names nothing.
+// New makes a Namer of runs. It returns a [*RuleError] for each rule that is bad or given twice,
+// and if of is nil. It doesn't know whether a graph has the nodes and cells that rules name: a rule
+// for another graph names nothing.
 func New(of Runs, rules ...Rule) (*Namer, error) {
 	n := &Namer{of: of, runs: map[string]*reading{}}
 	var bad []error
@@ -87,20 +87,20 @@ type Milestone struct {
 	Rule string // the name of its rule
 }
 
-// Address is that of the checkpoint.
+// Address is the address of the checkpoint, run@seq.
 func (m Milestone) Address() string { return fmt.Sprintf("%s@%d", m.Run, m.Seq) }
 
-// Name names what has happened in a run so far, and returns what it found since this Namer last
-// read the run, oldest first. Each name is durable when Name returns. An error leaves those that
-// were given before it; the next Name goes on there. The run may be live, and be trimmed: what is
+// Name names what has happened in a run so far. It returns what it found since this Namer last read
+// the run, oldest first, and each name is durable by then. An error leaves the names that were
+// given before it; the next Name goes on there. The run may be live. It may be trimmed: what is
 // gone is not named.
 func (n *Namer) Name(ctx context.Context, run string) ([]Milestone, error) {
 	return n.read(ctx, run, false)
 }
 
-// Follow names what happens in a run as it happens, until ctx is done, of which it returns the
-// cause, or the run is deleted. It never holds up the run, which has to be there: before it was
-// begun it is not found.
+// Follow names what happens in a run as it happens. It returns the cause of ctx once ctx is done,
+// and ends if the run is deleted. It never holds up the run. The run has to be there already:
+// before it was begun it is not found.
 func (n *Namer) Follow(ctx context.Context, run string) error {
 	_, err := n.read(ctx, run, true)
 	return err

@@ -30,7 +30,7 @@ type judge interface {
 	checkpoint(e *dispatcher.Event) (detail string, hit bool)
 }
 
-// Every names each n-th superstep of the run's own frame: those whose number n divides.
+// Every names each n-th superstep of the run's own frame: those whose number can be divided by n.
 func Every(n int) Rule {
 	r := Rule{name: fmt.Sprint("every ", n), judge: stateless(nil, func(e *dispatcher.Event) (string, bool) {
 		return "", e.Kind == dispatcher.SuperstepEnded && e.Path == "" && e.Step%n == 0
@@ -83,18 +83,19 @@ func Fork() Rule {
 }
 
 // Recovery names the checkpoint at the end of a superstep in which something goes well that had
-// failed: a visit of which an attempt failed before is done, or a run that had failed gets to the
+// failed: a visit is done of which an attempt failed before, or a run that had failed gets to the
 // end of a superstep.
 func Recovery() Rule {
 	return Rule{name: "recovery", judge: func() judge { return &recovery{failed: map[string]bool{}} }}
 }
 
 // Change names the checkpoint at the end of each superstep of the run's own frame behind which a
-// cell has another value than before. It is named as the JSON of the state does, one of a nested
-// struct with dots: "Plan.Phase". A cell that has nothing, or the zero value, and then something
-// has changed; what has zero values alone behind the first superstep has not. Where no cell is
-// named "state" that is all of the state, as dispatcher.Dispatcher.Diff calls the cell that a
-// state.Whole is.
+// cell has another value than before. The cell is named as in the JSON of the state, with dots if
+// it is in a nested struct: "Plan.Phase". If the state has no cell "state", that name means all of
+// the state, as dispatcher.Dispatcher.Diff calls the cell that a state.Whole is.
+//
+// A cell has changed if it had nothing, or the zero value, and then has something. It has not
+// changed if it has nothing but zero values behind the first superstep.
 func Change(cell string) Rule {
 	r := Rule{name: "change " + cell, judge: func() judge { return &change{cell: cell} }}
 	if cell == "" {

@@ -18,19 +18,24 @@ import (
 // runID is the id of every run: idempotency keys are the same in all of them.
 const runID = "pawltest"
 
-// Crash runs a graph undisturbed, twice, and then again and again: each time the process crashes at
-// one append to the log, just before it becomes durable or just after, and a fresh one brings the
-// run to its end. Whatever was not durable is lost, and bodies that had run without being recorded
-// run again. Every run has to come to the same status, visits, outcomes and state. It tells t what
-// differs, by visit and cell, and at which entry of the log the crash was. A graph may fail, and
-// then has to fail alike each time: that is no finding, and a T with a method Logf is told how the
-// run fails. A test of a graph that should be completed gives the input that it needs.
+// Crash tries whether a graph survives crashes. It runs the graph undisturbed, twice, and then
+// again and again. Each time the process crashes at one append to the log, just before it becomes
+// durable or just after, and a fresh process brings the run to its end. Whatever was not durable is
+// lost, and bodies that had run without being recorded run again.
 //
-// It tells also which nodes keep the draft that they were given: what is written to it later
-// is lost. With [World] it tells which nodes did something twice outside an effect. With
-// [Rebuild] what nodes keep in variables is lost in a crash. An effect that was under way
-// when the process crashed, and that is not replayable, is in doubt: what comes of such a
-// run is not compared, unless [Doubts] says what happened.
+// Every run has to come to the same status, visits, outcomes and state. Crash tells t what differs,
+// by visit and cell, and at which entry of the log the crash was. A graph may fail, but has to fail
+// alike each time; that is no finding, and a T with a method Logf is told how the run fails. A test
+// of a graph that should be completed gives the input that it needs.
+//
+// Besides:
+//
+//   - Nodes that keep the draft that they were given are told without any option: what is written
+//     to it later is lost.
+//   - With [World] it tells which nodes did something twice outside an effect.
+//   - With [Rebuild] what nodes keep in variables is lost in a crash.
+//   - An effect that was under way when the process crashed, and that is not replayable, is in
+//     doubt. What comes of such a run is compared only if [Doubts] says what happened.
 //
 // All bodies run one after the other. Waits between attempts, and for questions to expire, are
 // real: in a bubble of testing/synctest they take no time.

@@ -14,15 +14,15 @@ var ErrDead = errors.New("pawltest: the process has died")
 
 var errNoStore = errors.New("pawltest: a Mortal without a store: set Store, new(memory.Store) for example")
 
-// A Mortal is the store of one process after another, each of which may die at one of its
-// writes: what was durable by then is there for the next one, and nothing else is. It is for
-// tests of what [Crash] can't try: a program that forks, trims and goes on with runs, several
-// runs at once, or a process that dies again while it recovers.
+// A Mortal is the store of one process after another, each of which may die at one of its writes.
+// What was durable by then is there for the next process, and nothing else is. It is for tests of
+// what [Crash] can't try: a program that forks, trims and goes on with runs, several runs at once,
+// or a process that dies again while it recovers. A Mortal is safe for concurrent use.
 //
-// Writes are Append, Post, Fork, Trim and Delete. Snapshots and graphs are not counted, since
-// when they are written is chance. Of a dead process every write and every lease is refused
-// with [ErrDead]. Reads are not, so that a test can look at what was durable. It is safe for
-// concurrent use, and writes are made one after the other.
+// Writes are Append, Post, Fork, Trim and Delete; they are made one after the other. Snapshots and
+// graphs are not counted, since it is chance when they are written. If the process is dead every
+// write and every lease is refused with [ErrDead]. Reads are not, so that a test can look at what
+// was durable.
 type Mortal struct {
 	// Store is what is written to. It must be set before the Mortal is used.
 	checkpoint.Store
@@ -42,13 +42,13 @@ var (
 	_ checkpoint.Follower = (*Mortal)(nil)
 )
 
-// DieBefore has the process die at its n-th write from now on, the next one being the first,
-// just before that becomes durable. Less than 1 means that it does not die.
+// DieBefore has the process die at its n-th write from now on, just before that write becomes
+// durable. The next write is the first. An n below 1 means that the process does not die.
 func (m *Mortal) DieBefore(n int) { m.dieAt(n, false) }
 
-// DieAfter has the process die at its n-th write from now on, just after that has become
-// durable: the process is told ErrDead and checkpoint.ErrCommitUnknown. Less than 1 means that
-// it does not die.
+// DieAfter has the process die at its n-th write from now on, just after that write has become
+// durable. The process is told ErrDead and checkpoint.ErrCommitUnknown. An n below 1 means that it
+// does not die.
 func (m *Mortal) DieAfter(n int) { m.dieAt(n, true) }
 
 func (m *Mortal) dieAt(n int, after bool) {
@@ -57,8 +57,8 @@ func (m *Mortal) dieAt(n int, after bool) {
 	m.life, m.after = max(n, 0), after
 }
 
-// Kill has the process die now. A write that is under way is told ErrDead and, unless the store
-// refuses it, checkpoint.ErrCommitUnknown, and may become durable until Revive has returned.
+// Kill has the process die now. A write that is under way may still become durable until Revive has
+// returned; it is told ErrDead and, unless the store refuses it, checkpoint.ErrCommitUnknown.
 func (m *Mortal) Kill() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -81,10 +81,10 @@ func (m *Mortal) Left() int {
 	return m.life
 }
 
-// Revive begins the life of the next process, which does not die: the last one is dead, and the
-// leases that it held are free. It waits until the calls of the last one have returned, or ctx
-// ends, whose cause it returns then. Make a new Dispatcher for it, or what the last one has in
-// memory lives on.
+// Revive begins the life of the next process, which does not die. The last process is dead, and the
+// leases that it held are free. Revive waits until the calls of the last process have returned; if
+// ctx ends first it returns the cause of ctx. Make a new Dispatcher for the next process, or what
+// the last one has in memory lives on.
 func (m *Mortal) Revive(ctx context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -104,8 +104,8 @@ func (m *Mortal) Watch(run string) (posted <-chan struct{}, stop func()) {
 	return nil, func() {}
 }
 
-// Follow implements [checkpoint.Follower]. The channel is nil if the store under m is no
-// Follower, and who reads along then looks again and again.
+// Follow implements [checkpoint.Follower]. The channel is nil if the store under m is no Follower;
+// a reader then looks again and again.
 func (m *Mortal) Follow(run string) (grown <-chan struct{}, stop func()) {
 	if f, ok := m.Store.(checkpoint.Follower); ok {
 		return f.Follow(run)

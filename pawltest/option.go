@@ -8,8 +8,8 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// A T is what a test is told with: a *testing.T, for example. If it has a method Context,
-// as that has, runs end with that context.
+// A T is what is told the findings of a test, such as a *testing.T. If it has a method Context, as
+// *testing.T has, runs end with that context.
 type T interface {
 	// Helper marks the caller as one whose line is not the one to show.
 	Helper()
@@ -55,19 +55,21 @@ func (a *aids) take(options []Option) error {
 	return nil
 }
 
-// World lets a test see what nodes do outside their state: see returns what they act on, a count of
-// letters sent or a copy of a table, as anything that JSON can say. It is called between the steps
-// of nodes, while none of them runs, often from the goroutine of the node itself, so it must not
-// wait for what a node holds while it asks for an effect. A function that returns another type than
-// any is wrapped: World(func() any { return bank.Charges() }).
+// World lets a test see what nodes do outside their state. The function see returns what they act
+// on, such as a count of letters sent or a copy of a table, as anything that JSON can say. If yours
+// returns another type than any, wrap it: World(func() any { return bank.Charges() }).
 //
-// What a body does behind an effect whose function returned an error, other than a dag.NotDone,
-// counts as done inside that effect: nothing in the log says that the function has returned.
+// see is called between the steps of nodes, while none of them runs, often from the goroutine of
+// the node itself. So it must not wait for something that a node holds while it asks for an effect.
+//
+// If the function of an effect returned an error other than a dag.NotDone, what the body does
+// behind that effect counts as done inside it: nothing in the log says that the function has
+// returned.
 func World(see func() any) Option {
 	return Option{name: "World", set: func(a *aids) { a.world = see }, empty: see == nil}
 }
 
-// Reset is called before each run, of which there are many: it puts the world back to what
+// Reset has reset called before each run, of which there are many. It puts the world back to what
 // it was, and with it whatever nodes may learn from the world.
 func Reset(reset func()) Option {
 	return Option{name: "Reset", set: func(a *aids) { a.reset = reset }, empty: reset == nil}
@@ -80,42 +82,42 @@ func Answers(answers map[string]any) Option {
 	return Option{name: "Answers", set: func(a *aids) { a.answers = answers }}
 }
 
-// Approvals lets gates stand before visits and effects, and is the person who decides: decide is
-// asked about each action that needs an approval, again when a process has died before the
-// verdict was durable.
+// Approvals puts gates before visits and effects and is the person who decides. The function decide
+// is asked about each action that needs an approval, and asked again if a process has died before
+// the verdict was durable.
 func Approvals(gates dispatcher.Gates, decide func(dispatcher.Action) dispatcher.Verdict) Option {
 	return Option{name: "Approvals", set: func(a *aids) { a.gates, a.decide = gates, decide }}
 }
 
-// Doubts is the person who looks at the other side of effects in doubt: settle says what came
-// of each, after a crash, and of one that its visit asks about. Then what comes of such runs is
-// compared as that of all others. It is for [Crash].
+// Doubts is the person who looks at the other side of effects in doubt. After a crash settle says
+// what came of each of them, and of one that its visit asks about. Runs with effects in doubt are
+// then compared as all others are. It is for [Crash].
 func Doubts(settle func(dispatcher.OpenEffect) dispatcher.Resolution) Option {
 	return Option{name: "Doubts", set: func(a *aids) { a.settle = settle }, empty: settle == nil}
 }
 
-// Rebuild makes the graph, and what its nodes depend on, anew for each process, as a program
-// does when it is started again: what nodes keep in variables is lost in a crash. Without it
+// Rebuild makes the graph, and what its nodes depend on, anew for each process, as a program does
+// when it is started again. What nodes keep in variables is then lost in a crash. Without Rebuild
 // variables survive.
 func Rebuild[S any](build func() *dag.Graph[S]) Option {
 	return Option{name: "Rebuild", set: func(a *aids) { a.rebuild = build }, empty: build == nil}
 }
 
-// Run gives options to the call that runs the graph, dispatcher.Settings for example. It is not for
+// Run gives options, such as dispatcher.Settings, to the call that runs the graph. It does not take
 // dispatcher.Answering, which is refused where nothing waits yet: see [Answers].
 func Run(options ...dispatcher.RunOption) Option {
 	return Option{name: "Run", set: func(a *aids) { a.run = append(a.run, options...) }}
 }
 
-// Migrations are those that the dispatcher of the program has, for [Replay] of a run that an
-// earlier version of the graph has made.
+// Migrations are those of the program's dispatcher, for a [Replay] of a run that an earlier version
+// of the graph has made.
 func Migrations(all ...dispatcher.Migration) Option {
 	return Option{name: "Migrations", set: func(a *aids) { a.moves = append(a.moves, all...) }}
 }
 
-// SinceChange lets [Replay] try only what a run has done since it last came to another graph:
-// what was done before can't be tried where today's graph no longer has the nodes that did it.
-// A T with a method Logf is told what is left out.
+// SinceChange lets [Replay] try only what a run has done since it last came to another graph. What
+// it did before can't be tried if today's graph no longer has the nodes that did it. A T with a
+// method Logf is told what is left out.
 func SinceChange() Option {
 	return Option{name: "SinceChange", set: func(a *aids) { a.recent = true }}
 }

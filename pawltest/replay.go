@@ -14,31 +14,37 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
-// Replay tries a graph against the log of a run that it, or an earlier version of it, has
-// made: a file that checkpoint.Export wrote. Every visit that the log says is done runs
-// again, with the state that it saw, its answers, its settings and its number of attempts,
-// and has to write what the log says and to take the same outcome. Its effects return what
-// the log says and are not done; one that the log does not have is a difference. What user
-// code decided beside visits (until, items, the input and output of embedded graphs, merged
-// Folds) has to be the same too. Replay tells t what differs, by visit and cell.
+// Replay tries a graph against the log of a run that it, or an earlier version of it, has made: a
+// file that checkpoint.Export wrote. Replay writes nothing to the file, and tells t what differs,
+// by visit and cell.
 //
-// A graph that has changed is read as a resume would read it: what follows from the change
-// is tried, and a changed past is told with what stands in its way. What was done before a
-// change of graph that is in the log is tried in the same way, as if the run had come to g
-// there already. Where it could not have, Replay tells t which visits it can't try, unless
-// [SinceChange] leaves them out.
+// Every visit that the log says is done runs again, with the state that it saw, its answers, its
+// settings and its number of attempts. It has to write what the log says and take the same outcome.
+// Its effects return what the log says and are not done; an effect that the log does not have is a
+// difference. What user code decided beside visits (until, items, the input and output of embedded
+// graphs, merged Folds) has to be the same too.
 //
-// Not tried are attempts that failed, what an interceptor has decided, and a visit that went
-// on although an effect of it has no output. Nothing is written to the file.
+// A graph that has changed is read as a resume would read it: what follows from the change is
+// tried, and a changed past is told with what stands in its way. If the log has a change of graph,
+// what was done before it is tried in the same way, as if the run had come to g there already.
+// Where it could not have come to g, Replay tells t which visits it can't try, unless [SinceChange]
+// leaves them out.
 //
-// What was appended together is tried at once. Of a store that is no checkpoint.Archiver the file
-// says so of all that has one time: there a difference may make others, and hide some.
+// [Migrations] and [SinceChange] are the only options. A past that migrations bring to the graph is
+// tried as well: a visit that they rename has to do under its new name what it did, and one that
+// they forget is not tried.
 //
-// A fork is tried from where it began; a run that was trimmed can't be tried.
+// Replay does not try:
 //
-// [Migrations] and [SinceChange] are the only options: a past that migrations bring to the
-// graph is tried as well. A visit that they rename has to do under its new name what it did;
-// one that they forget is not tried.
+//   - attempts that failed;
+//   - what an interceptor has decided;
+//   - a visit that went on although an effect of it has no output;
+//   - the past of a fork: a fork is tried from where it began;
+//   - a run that was trimmed.
+//
+// Visits that were appended together are tried at once. If the store that the file comes from is no
+// checkpoint.Archiver, the file says so of all entries that have the same time: there one
+// difference may cause others, and hide some.
 func Replay[S any](t T, file string, g *dag.Graph[S], options ...Option) {
 	need(t, "Replay")
 	t.Helper()

@@ -10,15 +10,15 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// A Faulty is a Store of which the disk fails and the machine dies, for tests. The zero Faulty is
-// empty and never fails; what it acknowledges survives [Faulty.Crash].
+// A Faulty is a Store whose disk fails and whose machine dies, for tests. The zero Faulty is empty
+// and never fails; what it acknowledges survives [Faulty.Crash].
 //
 // Writes are Append, Post, PutSnapshot, PutGraph, Delete, Fork, Trim and Restore. They are made one
-// after the other, each at the cost of a look at every run if it is not durable at once. Snapshots
-// never are, and become so with the next write that is.
+// after the other. A write that is not durable at once costs a look at every run. Snapshots are
+// never durable at once; they become so with the next write that is.
 type Faulty struct {
-	// Store is what is stored. Its own methods, called as f.Store.Append, never fail: with them a
-	// test prepares what it needs, though a crash may take it away.
+	// Store is what is stored. Its own methods, called as f.Store.Append, never fail: a test
+	// prepares with them what it needs, though a crash may take it away.
 	Store
 
 	// Unsynced says that writes are acknowledged before they are durable, as by a store that
@@ -26,15 +26,18 @@ type Faulty struct {
 	Unsynced bool
 
 	// Fail is asked before each write what goes wrong with it. It may take its time, which makes a
-	// slow disk, and is called from many goroutines at once. Zero means that nothing goes wrong.
-	// What is no Fault makes the write panic.
+	// slow disk, and is called from many goroutines at once. Zero means that nothing goes wrong. A
+	// value that is no Fault makes the write panic.
 	Fail func(context.Context, Write) Fault
 
 	// FailRead is asked before each call that writes nothing: Acquire, Renew, Release, Read, Stat,
-	// List, Posts, Snapshot, Base, Graph and Envelopes. method is its name, run is "" if it names
-	// none. An error is what the call ends with, and nothing has changed. FailRead may take its
-	// time, which makes a slow disk, or until ctx ends, which makes one that hangs. It is called
-	// from many goroutines at once. Zero means that nothing goes wrong.
+	// List, Posts, Snapshot, Base, Graph and Envelopes. method is the name of the call, and run is
+	// "" if the call names none. If FailRead returns an error the call ends with it, and nothing
+	// has changed.
+	//
+	// FailRead may take its time, which makes a slow disk, or wait until ctx ends, which makes a
+	// disk that hangs. It is called from many goroutines at once. Zero means that nothing goes
+	// wrong.
 	FailRead func(ctx context.Context, method, run string) error
 
 	mu      sync.Mutex // held during a write, not during Fail, FailRead and Hang
@@ -71,16 +74,16 @@ const (
 	None Fault = iota
 	// Full: there is no room. Nothing has changed, and the error is ErrFull.
 	Full
-	// Vanished: the write is not made, and nobody knows: the error is ErrCommitUnknown.
+	// Vanished: the write is not made, and nobody knows. The error is ErrCommitUnknown.
 	Vanished
-	// Applied: the write is made, and nobody knows: the error is ErrCommitUnknown. It becomes
-	// durable with the next write that is acknowledged.
+	// Applied: the write is made, and nobody knows. The error is ErrCommitUnknown. The write
+	// becomes durable with the next write that is acknowledged.
 	Applied
-	// Torn: the machine dies in the middle of an Append, of which half is stored, where a read
-	// finds damage. Of another write nothing is stored. The error is ErrCommitUnknown.
+	// Torn: the machine dies in the middle of an Append. Half of it is stored, and a read finds
+	// damage there. Of any other write nothing is stored. The error is ErrCommitUnknown.
 	Torn
-	// Hang: the write does not end before its context does, or the machine dies. It is not made,
-	// and nobody knows: the error is ErrCommitUnknown.
+	// Hang: the write does not end before its context does or the machine dies. It is not made, and
+	// nobody knows. The error is ErrCommitUnknown.
 	Hang
 )
 
@@ -189,7 +192,7 @@ func (f *Faulty) sync() {
 	}
 }
 
-// Close ends the store in good order: what was written is durable, and what Crash then finds.
+// Close ends the store in good order: what was written is durable, and Crash then finds it.
 func (f *Faulty) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -205,12 +208,13 @@ func (f *Faulty) Unsafe() int {
 	return len(f.past)
 }
 
-// Crash has the machine die and returns the store that is found when it is up again: without the
-// last writes of those that are not durable, lose of them, or all if there are fewer. Zero is the
-// death of the process alone. Every method of f returns ErrClosed from then on, and what hangs
-// ends. Nobody has a lease, and epochs that nothing was appended under, and those of deleted runs,
-// are forgotten. A Faulty can crash again, and lose something else then: it is as it was when it
-// died.
+// Crash has the machine die and returns the store that is found when it is up again. Of the writes
+// that are not durable the last ones are lost: lose of them, or all if there are fewer. Zero is the
+// death of the process alone.
+//
+// Every method of f returns ErrClosed from then on, and what hangs ends. In the new store nobody
+// has a lease; epochs under which nothing was appended, and those of deleted runs, are forgotten. A
+// Faulty can crash again and lose something else then, since it stays as it was when it died.
 func (f *Faulty) Crash(lose int) *Faulty {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -231,16 +235,16 @@ func (f *Faulty) Crash(lose int) *Faulty {
 // none.
 func (f *Faulty) Sealed(run string, seq uint64) ([]byte, error) { return f.sealed(run, seq) }
 
-// Damage stores something else instead of the append of run that holds entry seq. Nil means that it
-// is gone, and leaves a hole. ErrNotFound if there is no such append. What a crash goes back to is
-// not damaged.
+// Damage stores something else instead of the append of run that holds entry seq. With nil the
+// append is gone, and leaves a hole. What a crash goes back to is not damaged. ErrNotFound if there
+// is no such append.
 func (f *Faulty) Damage(run string, seq uint64, sealed []byte) error {
 	return f.damage(run, seq, bytes.Clone(sealed))
 }
 
 // Spoil makes a part of run unreadable, for good and over crashes: its posts, its snapshots, its
-// bases (for this run alone), or its info, without which there is nothing to be had of the run.
-// What needs the part is ErrCorrupt from then on. An append is spoiled by [Faulty.Damage].
+// bases (for this run alone), or its info, without which nothing of the run can be read. A call
+// that needs the part is ErrCorrupt from then on. To spoil an append use [Faulty.Damage].
 func (f *Faulty) Spoil(run string, part checkpoint.Part) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

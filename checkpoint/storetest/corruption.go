@@ -55,9 +55,9 @@ func forgedAppendIsFound(t *trial, s checkpoint.Store) {
 		Damage{Kind: Forged, At: appendAt("last", 10)})
 }
 
-// Forge returns a copy of a sealed append of the suite that says something else: the last letter of
-// it is another one, and the checksum is that of the copy. The digest is what it was, as the next
-// append repeats it.
+// Forge returns a copy of a sealed append of the suite that says something else: its last letter
+// differs, and its checksum is that of the copy. Its digest is the old one, which the next append
+// repeats.
 func Forge(sealed []byte) []byte {
 	forged := bytes.Clone(sealed)
 	said := bytes.LastIndexFunc(forged[:len(forged)-sealLen], unicode.IsLower)

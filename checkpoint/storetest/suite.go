@@ -7,8 +7,8 @@ import (
 )
 
 // Run checks every rule of [checkpoint.Store], each in a subtest named group/case with a store of
-// its own. What f does not offer is skipped, case by case, with the reason. A store that panics, or
-// of which a call does not return, fails the case, and the others go on.
+// its own. What f does not offer is skipped, case by case, with the reason. If a store panics, or a
+// call of it does not return, the case fails and the others go on.
 func Run(t *testing.T, f Factory) {
 	t.Helper()
 	if f.Open == nil {

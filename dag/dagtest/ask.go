@@ -11,13 +11,13 @@ import (
 	"github.com/pawlgo/pawl/dag"
 )
 
-// ErrUnanswered is what dag.Ask returns if the script has no answer. A node has to return
-// it: in a run the visit waits then, whatever the node returns.
+// ErrUnanswered is what dag.Ask returns if the script has no answer. The node has to return it: in
+// a run the visit waits then, whatever the node returns.
 var ErrUnanswered = errors.New("dagtest: the question has no answer")
 
-// An Answer is one of Visit.Answers of which the script says more than its value.
+// An Answer is one of Visit.Answers for which the script says more than the value.
 type Answer struct {
-	Value any       // that JSON can say, or a json.RawMessage, or the error that the question ends with
+	Value any       // what JSON can say, or a json.RawMessage, or the error that the question ends with
 	By    string    // who gave it
 	At    time.Time // when
 }

@@ -1,5 +1,5 @@
-// Package dagtest scripts what one node may ask for, so that a node is tested by calling
-// it: without a graph, a dispatcher or a store.
+// Package dagtest scripts what one node may ask for. A node is tested by calling it, without a
+// graph, a dispatcher or a store.
 //
 // A [Visit] says what the node is given and remembers what it asked and showed.
 //
@@ -12,7 +12,7 @@
 //		t.Errorf("asked %v, draft %q", v.Asked(), q.Draft.Get())
 //	}
 //
-// What a run would refuse is refused here as well: an answer that does not fit the type
-// that the node asks for, for example. A node that needs nothing of this can be called
-// with any context; see package dag.
+// What a run would refuse is refused here as well, such as an answer that does not fit the type
+// that the node asks for. A node that needs nothing of this can be called with any context; see
+// package dag.
 package dagtest

@@ -27,8 +27,7 @@ type Effect struct {
 	Reversible bool
 }
 
-// Effects returns the effects that the node asked for so far, in the order in which they
-// ended.
+// Effects returns the effects that the node has asked for so far, in the order in which they ended.
 func (v *Visit) Effects() []Effect {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -171,7 +170,7 @@ func (s visit) inDoubt(call dag.EffectCall, err error) error {
 	}
 }
 
-// Doubted returns the first effect in doubt that decides what comes of the visit, whatever the
-// node returns: by dag.DoubtFails it fails, and if there is none of these, by dag.DoubtAsks it
-// waits for a person. Nil is none.
+// Doubted returns the first effect in doubt that decides what comes of the visit, whatever the node
+// returns; nil if there is none. With dag.DoubtFails the visit fails. If no effect has that, one
+// with dag.DoubtAsks has the visit wait for a person.
 func (v *Visit) Doubted() *dag.InDoubtError { return v.doubt.Load() }

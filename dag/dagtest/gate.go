@@ -12,10 +12,10 @@ import (
 type Approval uint8
 
 const (
-	// Awaited: nobody has decided. dag.Effect returns [ErrUnapproved], and no effect begins
-	// behind it.
+	// Awaited: nobody has decided. dag.Effect returns [ErrUnapproved], and no effect begins behind
+	// it.
 	Awaited Approval = iota + 1
-	// Approved: it may begin once. If it does not happen (dag.NotDone) it needs another
+	// Approved: the effect may begin once. If it does not happen (dag.NotDone) it needs another
 	// approval, which is awaited.
 	Approved
 	// Rejected: dag.Effect returns dag.ErrDenied.
@@ -23,8 +23,8 @@ const (
 )
 
 // ErrUnapproved is what dag.Effect returns if the script says that the effect's approval is
-// awaited. A node has to return it: in a run the visit waits then, whatever the node returns.
-// It is a dag.ErrAsked.
+// awaited. The node has to return it: in a run the visit waits then, whatever the node returns. It
+// is a dag.ErrAsked.
 var ErrUnapproved = fmt.Errorf("dagtest: the effect waits for an approval: %w", dag.ErrAsked)
 
 // gate says why an effect may not begin. The mutex is held.

@@ -13,9 +13,9 @@ import (
 	"github.com/pawlgo/pawl/state"
 )
 
-// A Visit scripts one attempt of one node, and remembers what the node did with it. The
-// zero Visit is a first attempt to which nobody answers. Its fields must not be changed
-// once [Context] was called; its methods are safe for concurrent use.
+// A Visit scripts one attempt of one node, and remembers what the node did with it. The zero Visit
+// is a first attempt to which nobody answers. Its fields must not be changed once [Context] was
+// called; its methods are safe for concurrent use.
 type Visit struct {
 	// Key is what dag.Key returns. Empty means "run/node".
 	Key string
@@ -23,21 +23,21 @@ type Visit struct {
 	Attempt int
 	// Failures is what dag.Failures returns.
 	Failures []dag.Failure
-	// Answers are the answers that were given, by the key of the question: values that
+	// Answers are the answers that were given, by the key of the question. Each is a value that
 	// JSON can say, a json.RawMessage, or an [Answer] of a person. dag.ErrSkipped says that
-	// somebody has skipped the question, dag.ErrExpired that nobody answered it in time, which
-	// is for one that expires. A question that has none is unanswered.
+	// somebody has skipped the question. dag.ErrExpired says that nobody answered it in time, for a
+	// question that expires. A question that is not in it is unanswered.
 	Answers map[string]any
 	// Settings are what dag.Settings decodes: a value that JSON can say, or a
 	// json.RawMessage. Nil means that the run has none.
 	Settings any
-	// Script says what comes of effects, by key: a value that JSON can say, or a
-	// json.RawMessage, is the output of an effect that has happened; an error is what its
-	// function returns, and dag.ErrInDoubt says that an earlier attempt has begun it. The
-	// function is not called then. That of an effect that has none is.
+	// Script says what comes of effects, by key, without calling their functions. A value that JSON
+	// can say, or a json.RawMessage, is the output of an effect that has happened. An error is what
+	// the function returns, and dag.ErrInDoubt says that an earlier attempt has begun the effect.
+	// The function of an effect that is not in it is called.
 	Script map[string]any
-	// Approvals say which effects need a person's approval, by key, and what came of it. An
-	// effect that is not in it, or that Script has happen or begin before, needs none.
+	// Approvals say which effects need a person's approval, by key, and what came of that. An
+	// effect needs none if it is not in it, or if Script says that it has happened or begun before.
 	Approvals map[string]Approval
 
 	mu       sync.Mutex
@@ -70,22 +70,22 @@ type Emission struct {
 	Value json.RawMessage
 }
 
-// A Note is one that the node has made: with dag.Note, dag.Decide, dag.Learn, dag.Block or
+// A Note is a note that the node has made, with dag.Note, dag.Decide, dag.Learn, dag.Block or
 // dag.Require.
 type Note struct {
 	Name  string
 	Value json.RawMessage
 }
 
-// Notes returns what the node has noted, in order. In a run it counts if the node finishes well.
+// Notes returns the notes of the node, in order. In a run they count if the node finishes well.
 func (v *Visit) Notes() []Note {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return slices.Clone(v.notes)
 }
 
-// Context returns a context as a node gets it in a run, in the attempt that v scripts. Nil
-// is the zero Visit. It panics if ctx is nil, or if v.Settings can't be said in JSON.
+// Context returns a context as a node gets it in a run, in the attempt that v scripts. A nil v is
+// the zero Visit. Context panics if ctx is nil, or if v.Settings can't be said in JSON.
 func Context(ctx context.Context, v *Visit) context.Context {
 	if ctx == nil {
 		panic("dagtest: Context: the context is nil: give it that of the test")

@@ -17,24 +17,24 @@ type AskCall struct {
 	Key      string // tells the questions of one visit apart
 	Question json.RawMessage
 	Want     state.Type // what an answer has to be
-	// Within and Until say when an answer comes too late: so long after the visit has begun
-	// to wait, or at this instant. At most one is set; none means never.
+	// Within and Until say when an answer comes too late: this long after the visit has begun to
+	// wait, or at this instant. At most one is set; if none is, never.
 	Within time.Duration
 	Until  time.Time
-	// Default is the answer then. None means that the question expires without one.
+	// Default is the answer that the question then gets. None means that it expires without one.
 	Default json.RawMessage
 	// About is what an answer is for. None means the Question.
 	About json.RawMessage
-	// Fits says why JSON that Want accepts can't be decoded, or is no answer: it is for types with
-	// their own unmarshaller, and for layers that want more of an answer, of which Want knows
-	// nothing. nil if there is none. It is safe for concurrent use, and turns panics into errors.
+	// Fits says why JSON that Want accepts can't be decoded, or is no answer. It is for types with
+	// their own unmarshaller, and for layers that want more of an answer than Want can say. It is
+	// nil if there is nothing to say, is safe for concurrent use, and turns panics into errors.
 	Fits func(raw json.RawMessage) error
 }
 
 // Expires reports whether an answer may come too late.
 func (c *AskCall) Expires() bool { return c.Within > 0 || !c.Until.IsZero() }
 
-// Repeats returns an [*ArgumentError] unless c asks what first does, whose key it has. Another
+// Repeats returns an [*ArgumentError] unless c asks the same as first, which has its key. Another
 // question under the key would be lost, or get the answer of the first one.
 func (c *AskCall) Repeats(first *AskCall) error {
 	same := bytes.Equal(c.Question, first.Question) || len(c.About) > 0
@@ -52,9 +52,9 @@ type AskOption struct {
 	set  func(*AskCall) error
 }
 
-// Within lets a question expire when nobody has answered it for d, counted from the moment
-// in which the visit begins to wait. A stop of the process does not stretch that time. d has
-// to be more than nothing.
+// Within lets a question expire when nobody has answered it for d, counted from the moment at which
+// the visit begins to wait. That time goes on while the process is down. d has to be greater than
+// zero.
 func Within(d time.Duration) AskOption {
 	return AskOption{"Within", func(c *AskCall) error {
 		if d <= 0 {
@@ -94,9 +94,9 @@ type Clock interface {
 	Now() time.Time
 }
 
-// OrDefault is what [Ask] returns of a question that has expired, instead of [ErrExpired].
-// It has to be an answer that a person could have given, and it is marked as the default:
-// [Reply] tells. It needs [Within] or [Until].
+// OrDefault is what [Ask] returns for a question that has expired, instead of [ErrExpired]. It has
+// to be an answer that a person could have given. [Reply] tells that it is the default. It needs
+// [Within] or [Until].
 func OrDefault(answer any) AskOption {
 	return AskOption{"OrDefault", func(c *AskCall) error {
 		raw, err := inJSON(answer)
@@ -145,11 +145,11 @@ func (c *AskCall) take(options []AskOption) error {
 }
 
 var (
-	// ErrNoVisit is returned by [Ask] for a context that belongs to no visit; and for a nil one by
-	// whatever a node calls that returns an error.
+	// ErrNoVisit is returned by [Ask] for a context that belongs to no visit. For a nil context it
+	// is returned by whatever a node calls that returns an error.
 	ErrNoVisit = errors.New("dag: the context belongs to no visit of a run")
-	// ErrExpired is returned by [Ask] of a question that nobody has answered in time, and that
-	// has no default.
+	// ErrExpired is returned by [Ask] for a question that nobody has answered in time and that has
+	// no default.
 	ErrExpired = errors.New("dag: the question has expired")
 	// ErrSkipped is returned by [Ask] when somebody has skipped the question: there will be no
 	// answer.

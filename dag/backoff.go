@@ -9,13 +9,14 @@ import (
 	"time"
 )
 
-// A Backoff says how long a visit waits between two attempts. The zero Backoff does not
-// wait. Backoffs are comparable. Waits go by the number of the attempt: behind a resume
-// of a run that has failed, with which a visit gets a new budget of attempts, they go on
-// growing where they were.
+// A Backoff says how long a visit waits between two attempts. The zero Backoff does not wait.
+// Backoffs are comparable.
 //
-// What is random in a wait is computed from the visit and the number of the attempt, not
-// drawn from a source, so a recovered run waits as long as it would have waited live.
+// Waits go by the number of the attempt. If a failed run is resumed its visits get a new budget of
+// attempts, and their waits go on growing from where they were.
+//
+// What is random in a wait is computed from the visit and the number of the attempt, not drawn from
+// a source, so a recovered run waits as long as it would have waited live.
 type Backoff struct {
 	shape  shape
 	base   time.Duration // the first wait; the increment of linear

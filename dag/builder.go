@@ -13,8 +13,8 @@ type Builder[S any] struct {
 	ends  []*node // one for each call of End, of kind kindEnd
 }
 
-// New begins a graph over the state type S, a struct of cells (see package state), whose pointer
-// may have a Check() error that says what a state may be. The name is part of the graph's digest.
+// New begins a graph over the state type S, a struct of cells (see package state). *S may have a
+// method Check() error that says what a state may be. The name is part of the graph's digest.
 func New[S any](name string) *Builder[S] {
 	return &Builder[S]{name: name}
 }
@@ -77,15 +77,15 @@ type LoopOutcome string
 // Exhausted: until was still false after the last iteration allowed.
 const Exhausted LoopOutcome = "exhausted"
 
-// Loop adds a node that runs the graph body again and again over the same state: until the function
-// until returns true, and no more often than most. Iterations count from 1 and are part of paths:
+// Loop adds a node that runs the graph body again and again over the same state, until the function
+// until returns true, and at most most times. Iterations count from 1 and are part of paths:
 // compose-loop/2/validate. until is asked once at the end of each iteration, with a copy of the
-// state that it may not keep; its answer is durable and never asked again.
+// state that it may not keep. Its answer is durable and never asked again.
 //
-// The plain handle is taken whether the loop ended Done or Exhausted. If an iteration fails, and
+// The plain handle is taken whether the loop ended Done or Exhausted. If an iteration fails and
 // somebody follows that, all that has finished in the loop counts: the supersteps before the
-// failure, and, of the one in which it happened, what finished beside it. Attempts and Timeout
-// belong to the nodes of body; Build refuses them here.
+// failure, and what finished beside it in the superstep of the failure. Attempts and Timeout belong
+// to the nodes of body; Build refuses them here.
 func Loop[S any](b *Builder[S], name string, body *Graph[S], until func(*S) bool, most int, after ...Edge[S]) RouteNode[S, LoopOutcome] {
 	n := &node{name: name, kind: KindLoop, most: most, outcomes: []string{Done, string(Exhausted)}}
 	if body != nil {
@@ -97,11 +97,10 @@ func Loop[S any](b *Builder[S], name string, body *Graph[S], until func(*S) bool
 	return RouteNode[S, LoopOutcome]{b, b.add(n, after)}
 }
 
-// Embed adds a node that runs the graph g once, over a state of its own. in fills g's
-// state from the state of this graph, out writes into this graph's state from g's last
-// one; both are called once, and what they wrote is durable and never computed again.
-// Writes of in to its first argument, and of out to its first argument, are dropped.
-// An Embed whose graph fails gives nothing out.
+// Embed adds a node that runs the graph g once, over a state of its own. in fills g's state from
+// the state of this graph, and out writes into this graph's state from g's last one. Both are
+// called once, and what they wrote is durable and never computed again. What in or out writes to
+// its first argument is dropped. An Embed whose graph fails gives nothing out.
 func Embed[S, T any](b *Builder[S], name string, g *Graph[T], in func(from *S, to *T), out func(from *T, to *S), after ...Edge[S]) Node[S] {
 	n := &node{name: name, kind: KindEmbed}
 	if g != nil {
@@ -119,9 +118,8 @@ func Embed[S, T any](b *Builder[S], name string, g *Graph[T], in func(from *S, t
 // End says that the graph may stop, completed, where these edges are taken.
 func End[S any](b *Builder[S], edges ...Edge[S]) { b.end(edges) }
 
-// Fail adds an end at which the graph fails: a node that fails when its edges are taken,
-// and runs nothing. A run that failed here fails again, in the same way, when it is
-// resumed.
+// Fail adds an end at which the graph fails: a node that fails when its edges are taken, and runs
+// nothing. A run that failed here fails again, in the same way, when it is resumed.
 func Fail[S any](b *Builder[S], name string, after ...Edge[S]) {
 	b.add(&node{name: name, kind: KindFail}, after)
 }

@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// What a visit decides, learns, is blocked by and takes for granted is said by the functions here.
-// They are notes (see [Note]) of the names below, from which package record makes the record of a
-// run. Something that is said again under an id takes the place of what was said before.
+// What a visit decides, learns, is blocked by and takes for granted is said by the functions below.
+// They make notes (see [Note]) of these names, from which package record makes the record of a run.
+// Saying something again under an id replaces what was said before.
 const (
 	NoteDecision  = "record.decision"
 	NoteLearning  = "record.learning"

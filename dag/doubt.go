@@ -73,8 +73,8 @@ func (d *Doubt) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// InDoubt says what comes of the visit if the effect is in doubt. Without it that is
-// [DoubtTells]. It says nothing to one that is [Replayable], which is done again instead.
+// InDoubt says what becomes of the visit if the effect is in doubt. Without it that is
+// [DoubtTells]. It means nothing for an effect that is [Replayable], which is done again instead.
 func InDoubt(d Doubt) EffectOption { return inDoubt(d) }
 
 type inDoubt Doubt
@@ -90,8 +90,8 @@ func (d inDoubt) declare(call *EffectCall) error {
 	return nil
 }
 
-// Operation names what the effect does on the other side, for people and policies:
-// "stripe.charge". It is kept with the effect, and is part of nothing else.
+// Operation names what the effect does on the other side, for people and policies: "stripe.charge".
+// It is kept with the effect and has no other meaning.
 func Operation(name string) EffectOption { return operation(name) }
 
 type operation string
@@ -107,9 +107,8 @@ func (o operation) declare(call *EffectCall) error {
 	return nil
 }
 
-// Touches names what the effect changes outside, for people and policies: "account 7",
-// "mailbox". It may be given more than once. It is kept with the effect, and is part of
-// nothing else.
+// Touches names what the effect changes outside, for people and policies: "account 7", "mailbox".
+// It may be given more than once. It is kept with the effect and has no other meaning.
 func Touches(names ...string) EffectOption { return touches(names) }
 
 type touches []string

@@ -229,8 +229,8 @@ func decodeKept[Out any](key string, raw json.RawMessage, kept *Out) error {
 	return nil
 }
 
-// Takes returns an [ErrOutputChanged] that says why unless raw, which was kept of an effect, is an
-// output of this call, by [state.Type.Accepts].
+// Takes returns nil if raw, which was kept of an effect, is an output of this call by
+// [state.Type.Accepts], and otherwise an [ErrOutputChanged] that says why it is not.
 func (c *EffectCall) Takes(raw json.RawMessage) error {
 	if err := c.Output.Accepts(raw); err != nil {
 		return outputChanged(err)

@@ -3,8 +3,8 @@ package dag
 import "github.com/pawlgo/pawl/state"
 
 // A Graph is a frozen, valid, acyclic set of nodes over a state type S. It is immutable and safe
-// for concurrent use; any number of runs share one. Methods of a nil or zero Graph, which Build has
-// not made, panic; Plan is nil, and MarshalJSON an [*ArgumentError].
+// for concurrent use; any number of runs share one. If Build has not made it, because it is nil or
+// the zero Graph, Plan returns nil, MarshalJSON an [*ArgumentError], and its other methods panic.
 type Graph[S any] struct {
 	plan *Plan
 }
@@ -12,9 +12,9 @@ type Graph[S any] struct {
 // Name returns the name that was given to [New].
 func (g *Graph[S]) Name() string { return g.built("Name").Name }
 
-// Digest identifies what the graph is: names, kinds, edges, nested graphs and the types
-// of cells, as "sha256:" and 64 hexadecimal digits, in the order in which they were given;
-// that of the outcomes of an On doesn't count. Policies, limits and bounds are no part of it.
+// Digest identifies what the graph is, as "sha256:" and 64 hexadecimal digits. It is of names,
+// kinds, edges, nested graphs and the types of cells, in the order in which they were given, except
+// the order of the outcomes of an On. Policies, limits and bounds are no part of it.
 func (g *Graph[S]) Digest() string { return g.built("Digest").Digest }
 
 // Plan returns the graph without its type parameter, as dispatchers read it. It must

@@ -9,8 +9,8 @@ import (
 	"github.com/pawlgo/pawl/state"
 )
 
-// An ArgumentError says which argument a call of a node can't do without, or can't take; or that a
-// Graph is none. Nothing has happened.
+// An ArgumentError says which argument a call of a node lacks or can't take, or that Build has not
+// made a Graph. Nothing has happened.
 type ArgumentError struct {
 	Call     string // Ask, Effect, Emit, Depends, Note, Decide, Learn, Block, Require or MarshalJSON
 	Argument string // which one, with its name if it has one

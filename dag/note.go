@@ -10,11 +10,13 @@ import (
 // maxNote is how many bytes the name of a note may have.
 const maxNote = 128
 
-// Note adds a fact to the log of the run that is no part of its state: for people, and for packages
-// that read logs. The name says whose it is and what: "billing.quote". The value may be anything
-// that JSON can say. Notes of a visit are durable with its end, in one append, in the order in
-// which they were made, if it finishes well; those of an attempt that fails, or waits, are dropped
-// with what it wrote. Inside an [Effect] it is an error. Outside a run a note is only checked.
+// Note adds a fact to the log of the run that is no part of its state, for people and for packages
+// that read logs. The name says whose note it is, and of what: "billing.quote". The value may be
+// anything that JSON can say.
+//
+// If the visit finishes well its notes are durable with its end, in one append, in the order in
+// which they were made. Notes of an attempt that fails or waits are dropped with what it wrote.
+// Inside an [Effect] Note is an error. Outside a run it only checks its arguments.
 //
 // Names that begin with "pawl." or "record." are for pawl itself: see [Decide], [Learn], [Block]
 // and [Require].

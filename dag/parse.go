@@ -11,10 +11,10 @@ import (
 	"github.com/pawlgo/pawl/state"
 )
 
-// ParsePlan makes a plan from what [Graph.MarshalJSON] wrote, for who has no program of the
-// graph at hand. The plan has all that the JSON says: nodes, kinds, edges, outcomes, nested
-// graphs and cells. It has no functions, policies and bounds, so a log can be read by it,
-// and no run be driven. JSON that is no graph, or not that of its digest, is an error.
+// ParsePlan makes a plan from what [Graph.MarshalJSON] wrote, for programs that don't have the
+// graph. The plan has all that the JSON says: nodes, kinds, edges, outcomes, nested graphs and
+// cells. It has no functions, policies and bounds: a log can be read with it, but no run can be
+// driven. JSON that is no graph, or that does not match its digest, is an error.
 func ParsePlan(graph []byte) (*Plan, error) {
 	var d document
 	if err := json.Unmarshal(graph, &d); err != nil {

@@ -125,12 +125,12 @@ type PlanNode struct {
 	In    func(from, to any)
 	Out   func(from, to any)
 
-	// Items is of an Each: it computes the items, which only RunItem, InItem and OutItem
-	// of Item understand, how many they are, and the digest of all of them.
+	// Items, of an Each, computes the items. Only RunItem, InItem and OutItem of Item understand
+	// them. It returns also how many they are, and the digest of all of them.
 	Items func(s any) (items any, n int, digest string, err error)
-	// Item is of an Each: the node that every item visits. Its kind is Step, or Embed if
-	// there is a graph for each item; its name, Body and Policy are those of the Each, and
-	// FailureFollowed says that failures are collected.
+	// Item, of an Each, is the node that every item visits. Its kind is Step, or Embed if there is
+	// a graph for each item. Its name, Body and Policy are those of the Each, and FailureFollowed
+	// says that failures are collected.
 	Item *PlanNode
 
 	// RunItem is the user's function of an Item that is a Step. Items count from 0.

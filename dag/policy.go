@@ -8,21 +8,25 @@ type Policy struct {
 	// Attempts is how many attempts a visit has before it fails. Zero means 1.
 	Attempts int
 	// Timeout is how long an attempt may take: then its context ends, and an error that the
-	// function returns after that is a failed attempt of kind [FailedTimeout]. A function that
-	// ignores its context is waited for, since a second attempt beside it would do things twice; if
-	// it returns nil it is done. What bounds a call in any case is its own context, with
-	// dispatcher.Options.Grace. Zero means no limit.
+	// function returns after that is a failed attempt of kind [FailedTimeout]. If the function
+	// returns nil, it is done. A function that ignores its context is waited for, since a second
+	// attempt beside it would do things twice. What bounds a call in any case is its own context,
+	// with dispatcher.Options.Grace. Zero means no limit.
 	Timeout time.Duration
-	// Backoff is the wait between attempts. Zero means none. Without Attempts there is one, and no
-	// wait.
+	// Backoff is the wait between attempts. Zero means none. Without Attempts there is only one
+	// attempt, and no wait.
 	Backoff Backoff
 	// Retry says which errors of the function are worth another attempt. Nil means every one that
-	// is not final. These are final, whatever Retry says, because another attempt would find the
-	// same: an effect in doubt, denied or refused, or whose kept output is of another type; a visit
-	// that is denied; a question that has expired or was skipped. With a Retry that is not nil, a
-	// panic, a runtime.Goexit, an outcome that is not declared and a value that can't be stored are
-	// final too: it is not asked about them. Without Attempts there is one attempt, whatever Retry
-	// says.
+	// is not final. Without Attempts there is one attempt, whatever Retry says.
+	//
+	// These are final, whatever Retry says, because another attempt would find the same:
+	//
+	//   - an effect in doubt, denied or refused, or whose kept output is of another type;
+	//   - a visit that is denied;
+	//   - a question that has expired or was skipped.
+	//
+	// A Retry is not asked about a panic, a runtime.Goexit, an outcome that is not declared and a
+	// value that can't be stored; with a Retry that is not nil these are final too.
 	Retry func(error) bool
 	// Parallel is how many items of an [Each] or [EachGraph] may be at work at once. An item
 	// between two attempts is at work; one that waits for a person is not. Zero means all of them.
@@ -43,9 +47,9 @@ type Errors uint8
 
 const (
 	// Stop: no further item begins, those that have begun finish, and the Each fails. If somebody
-	// follows that failure, the writes of the items before the first failed one count, and nothing
-	// of the items behind it, finished or not, so that it does not depend on which was quicker.
-	// What those did outside has been done. If something has to make up for it, use Collect.
+	// follows that failure, the writes of the items before the first failed one count. Nothing of
+	// the items behind it counts, finished or not, so that it does not matter which was quicker.
+	// What those did outside has been done; if something has to make up for it, use Collect.
 	Stop Errors = iota
 	// Collect: all other items run, and the Each ends well. What follows it learns of the failures
 	// from [Failures]; if nothing follows it, events alone tell of them.

@@ -19,8 +19,9 @@ type Visit interface {
 	// Settings returns the run's settings as they were when the attempt began, as JSON that
 	// the caller may not change. Nothing means that there are none.
 	Settings() json.RawMessage
-	// Ask returns the answer to a question; an error that is ErrExpired or ErrSkipped if it
-	// ended without one; or the error that the node has to return because it has not ended yet.
+	// Ask returns the answer to a question. It returns an error that is ErrExpired or ErrSkipped if
+	// the question ended without an answer, and the error that the node has to return if it has not
+	// ended yet.
 	Ask(call AskCall) (json.RawMessage, error)
 	// Reply tells how the question of this key ended, if it has.
 	Reply(key string) (AnswerInfo, bool)
@@ -69,9 +70,9 @@ const (
 )
 
 // Key returns the idempotency key of the visit that ctx belongs to: the same for every attempt, in
-// every process. It is made of the run's id, and so the same in a run that is deleted and made
-// again under its id. Outside a run it returns "". As [Attempt], [Failures], [Answers] and [Reply],
-// which have no error to return, it panics if ctx is nil.
+// every process. It is made of the run's id, so a run that is deleted and made again under its id
+// has the same keys. Outside a run it returns "". Like [Attempt], [Failures], [Answers] and
+// [Reply], which have no error to return, it panics if ctx is nil.
 func Key(ctx context.Context) string {
 	if v := visitOf(ctx, "Key"); v != nil {
 		return v.Key()
@@ -79,10 +80,12 @@ func Key(ctx context.Context) string {
 	return ""
 }
 
-// Attempt returns which attempt of the visit this is, counted from 1 over crashes and resumes. An
-// attempt that a crash has cut off is not counted: a node that kills its process is tried again for
-// ever; one that has asked and is run again with its answer is the same attempt. Outside a run
-// Attempt returns 1.
+// Attempt returns which attempt of the visit this is, counted from 1 over crashes and resumes.
+// Outside a run it returns 1.
+//
+// An attempt that a crash has cut off is not counted, so a node that kills its process is tried
+// again for ever. An attempt that has asked and is run again with its answer is still the same
+// attempt.
 func Attempt(ctx context.Context) int {
 	if v := visitOf(ctx, "Attempt"); v != nil {
 		return v.Attempt()
@@ -99,16 +102,17 @@ func Failures(ctx context.Context) []Failure {
 	return nil
 }
 
-// ErrVisitOver is returned by what a node calls, or what it has left behind, when the
-// attempt that the context belongs to has ended. Nothing has happened.
+// ErrVisitOver is returned by the functions that a node calls, if the attempt to which the context
+// belongs has ended, as for a goroutine that the node has left behind. Nothing has happened.
 var ErrVisitOver = errors.New("dag: the attempt of the visit has ended")
 
-// Emit shows a value of a running node, a token, a line, how far it is, to whoever looks at
-// the run at the moment: readers of its events at once, observers when the node returns. It
-// is not part of the run: it is not durable and never told again, and who does not take it
-// in time misses it, so it never waits for anybody. It is safe for concurrent use. value may
-// be anything that JSON can say, and name can't be empty. Outside a run nobody
-// looks: Emit returns nil, or what a run would refuse the name or value with.
+// Emit shows a value of a running node, such as a token, a line, or how far it is, to whoever looks
+// at the run at the moment: readers of its events at once, observers when the node returns. The
+// value is not part of the run: it is not durable and never told again. Emit never waits for
+// anybody; a reader that does not take the value in time misses it. It is safe for concurrent use.
+//
+// value may be anything that JSON can say, and name can't be empty. Outside a run nobody looks:
+// Emit returns nil, or the error with which a run would refuse the name or value.
 func Emit(ctx context.Context, name string, value any) error {
 	v, err := within(ctx, "Emit")
 	if err != nil {

@@ -11,9 +11,9 @@ type Write struct {
 	Delta Delta
 }
 
-// Conflicts returns the first conflict among writes, which are given in declaration
-// order, as a [*ConflictError]: the first cell in the order of the schema, in it the first
-// pair of visits, for it the first key. It returns nil if all of them merge.
+// Conflicts returns the first conflict among writes, which are given in declaration order, as a
+// [*ConflictError]. The first is that of the first cell in the order of the schema, then of the
+// first pair of visits, then of the first key. It returns nil if all of them merge.
 func Conflicts(s *Schema, writes []Write) error {
 	if len(writes) < 2 {
 		return nil
@@ -49,8 +49,8 @@ func Conflicts(s *Schema, writes []Write) error {
 	return nil
 }
 
-// Apart reports whether Conflicts surely finds nothing among deltas: no cell is written to by two
-// of them but by what merges whatever else is merged. It looks at no keys. For dispatchers.
+// Apart reports whether Conflicts surely finds nothing among deltas: if two of them write to one
+// cell, both do what merges whatever else is merged. It looks at no keys. For dispatchers.
 func Apart(s *Schema, deltas []Delta) bool {
 	const once, alone = 1, 2
 	var buf [32]uint8

@@ -41,8 +41,8 @@ func (d *Delta) part(i int) *part {
 	return &d.more[i-1]
 }
 
-// Recorded returns d in the form in which an image records it when d is all that the image
-// has recorded so far: as what its Folds have merged already, and not as operands that
+// Recorded returns d in the form in which an image records it when d is all that the image has
+// recorded so far: what its Folds have merged is there as merged already, and not as operands that
 // [Merge] still has to see.
 func (d Delta) Recorded() Delta {
 	d.more = append([]part(nil), d.more...)
@@ -67,9 +67,9 @@ func (i Image) Delta() (d Delta, err error) {
 // DeltaTo makes *d what Delta returns.
 func (i Image) DeltaTo(d *Delta) error { return i.DeltaFrom(i, d) }
 
-// DeltaFrom is DeltaTo of a draft of base, where the zero Image is the zero state. It returns an
-// [*AssignError] if a cell was assigned to, and not written to with its methods: of such a cell the
-// draft shows what no delta has. To assign what a cell holds already is nothing.
+// DeltaFrom is DeltaTo of a draft of base, where the zero Image is the zero state. If a cell was
+// assigned to, instead of written to with its methods, it returns an [*AssignError]: the draft
+// would show a value that no delta has. Assigning what a cell holds already is no error.
 func (i Image) DeltaFrom(base Image, d *Delta) error {
 	if base.s != i.s || shortWords {
 		if err := i.assigned(base); err != nil {
@@ -140,9 +140,9 @@ func (d *Delta) extract(p addr, k int) error {
 	return nil
 }
 
-// Apply makes d part of what is clean. Merges of Folds are ignored: [Merge] brings their
-// result. An [*ApplyError] says that d does not fit, or that a sum overflows; the image
-// is then good for nothing, so callers who go on apply to a copy.
+// Apply makes d part of what is clean. Merges of Folds are ignored: [Merge] brings their result. An
+// [*ApplyError] says that d does not fit, or that a sum overflows. The image is then good for
+// nothing, so a caller that goes on applies to a copy.
 func (i Image) Apply(d Delta) error {
 	if d.n > 0 && i.s != d.s && !i.s.agrees(d.s) {
 		return ErrSchema
@@ -184,8 +184,8 @@ func (i Image) apply(p *part) error {
 	return nil
 }
 
-// TryApply does what Apply does if that can't fail, and reports whether it did: else it changes
-// nothing.
+// TryApply does what Apply does if that can't fail, and reports whether it did. Otherwise it
+// changes nothing.
 func (i Image) TryApply(d *Delta) bool {
 	if d.n > 0 && i.s != d.s && !i.s.agrees(d.s) {
 		return false
@@ -217,9 +217,9 @@ func (i Image) fits(p *part) bool {
 	return true
 }
 
-// Record writes d as if the image's own draft had written it, so that [Image.Delta] gives
-// the fold of all that was recorded. Merges of Folds are ignored, but for what [Merge]
-// returned as Outer. Errors are those of Apply.
+// Record writes d as if the image's own draft had written it, so that [Image.Delta] gives the fold
+// of all that was recorded. Merges of Folds are ignored, except what [Merge] returned as Outer.
+// Errors are those of Apply.
 func (i Image) Record(d Delta) error {
 	if d.n > 0 && i.s != d.s && !i.s.agrees(d.s) {
 		return ErrSchema
@@ -233,9 +233,10 @@ func (i Image) Record(d Delta) error {
 	return nil
 }
 
-// Recordable returns the error of Record for the first n deltas of at that are not nil, recorded
-// one after the other, and records nothing. Of deltas that i has applied that is an overflow: what
-// an image records of a sum can be too large where the sum is not. For dispatchers.
+// Recordable returns the error that Record would return for the first n deltas of at that are not
+// nil, recorded one after the other, and records nothing. For deltas that i has applied that error
+// is an overflow: what an image records of a sum can be too large where the sum is not. For
+// dispatchers.
 func (i Image) Recordable(n int, at func(int) *Delta) error {
 	var few [8]sumCell
 	var fewKnown [len(few)]bool

@@ -16,8 +16,8 @@ import (
 // ErrBase: a [Difference] is applied to a state that is not the one it begins at.
 var ErrBase = errors.New("state: the difference begins at another state")
 
-// A Difference is what one state has that another has not. Members of objects in another
-// order are none. The zero Difference is that of nothing and nothing: From is no digest.
+// A Difference is what one state has that another has not. The order of the members of objects
+// makes no difference. The zero Difference is that of nothing and nothing: its From is no digest.
 type Difference struct {
 	// From and To are digests of the two states: SHA-256, in hexadecimal, of what they hold
 	// with the members of objects in order.
@@ -59,8 +59,7 @@ type Change struct {
 	After  json.RawMessage `json:"after,omitempty"`
 }
 
-// String tells the change on one line: Word: "teh" → "the". Of a long value it tells the
-// beginning.
+// String tells the change on one line: Word: "teh" → "the". It cuts long values short.
 func (c Change) String() string {
 	switch {
 	case c.Before == nil:
@@ -90,8 +89,8 @@ func (d Difference) String() string {
 	return b.String()
 }
 
-// Diff returns what to has that from has not. Their schemas may differ: then a cell that one
-// of them has not is zero there.
+// Diff returns what to has that from has not. Their schemas may differ: a cell that is missing in
+// one of them is zero there.
 func Diff(from, to Image) (Difference, error) {
 	a, err := contents(from)
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"reflect"
 )
 
-// Frozen is a value that is decoded once and then shared by all who read it, who promise
-// not to change what they get. It is for big values that many nodes read:
+// Frozen is a value that is decoded once and then shared by all its readers, who promise not to
+// change what they get. It is for big values that many nodes read:
 //
 //	Index state.Value[state.Frozen[map[string]Book]]
 //

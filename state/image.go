@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// An Image is one state in memory: what is clean, which is what deltas made of it, and
-// what is pending, which is what was written since. It is a reference; [Image.Draft]
-// makes another. The zero Image is none. For dispatchers.
+// An Image is one state in memory. What is clean is what deltas made of it; what is pending is what
+// was written since. An Image is a reference; [Image.Draft] makes another one. The zero Image is
+// none. For dispatchers.
 type Image struct {
 	p addr
 	s *Schema
@@ -94,8 +94,8 @@ func (s *Schema) around(off uintptr) *cell {
 	return &s.cells[k]
 }
 
-// Check calls the state's own Check() error, if it has one, and refuses one that writes: what
-// it wrote would be in no delta. A panic passes through.
+// Check calls the state's own Check() error, if it has one. It refuses a Check that writes, since
+// what it wrote would be in no delta. A panic passes through.
 func (i Image) Check() error {
 	if !i.s.checks {
 		return nil

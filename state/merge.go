@@ -8,15 +8,15 @@ type Merged struct {
 	Outer Delta // to be recorded by the outer image
 }
 
-// Merge runs the Merge methods of the Fold cells that writes, given in declaration order,
-// merge into. view is the state as it stood when the superstep began, with the writes
-// applied or not. outer, if it is not zero, is an image that records what the frame did as
-// a whole. Merge changes neither. It calls the user's code, whose panics pass through; a
-// result that can't be stored is an [*EncodeError].
+// Merge runs the Merge methods of the Fold cells into which writes merge. The writes are given in
+// declaration order. view is the state as it stood when the superstep began, with the writes
+// applied or not. outer, if it is not zero, is an image that records what the frame did as a whole.
+// Merge changes neither. It calls the user's code, whose panics pass through. A result that can't
+// be stored is an [*EncodeError].
 //
-// A visit's operand is in its delta. With m the operands of all visits as one, the new
-// value is that of view merged with m, and what outer has pending is merged with m; where
-// there is nothing yet, it is m.
+// A visit's operand is in its delta. If m is the operands of all visits as one, the new value is
+// that of view merged with m, and what outer has pending is merged with m. Where there is nothing
+// yet, it is m.
 func Merge(view, outer Image, writes []Write) (Merged, error) {
 	var m Merged
 	if !view.s.folds {

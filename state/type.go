@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// A Type describes a Go type as JSON sees it. Types with the same JSON take the same
-// values. The zero Type, and what describes no type, take none.
+// A Type describes a Go type as JSON sees it. Types with the same JSON take the same values. The
+// zero Type, and a Type that describes no type, take none.
 type Type struct {
 	// Kind is bool, int, int8 to int64, uint, uint8 to uint64, float32, float64, string,
 	// bytes (base64), list, array, map, object, pointer, own (a type with its own

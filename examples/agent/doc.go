@@ -20,14 +20,14 @@
 // with the inputs that it still lacks and the alternatives that were rejected, so that a process
 // that is killed then, and the model that goes on, lose neither. [Mind.Check] refuses a mind that
 // contradicts itself, whoever wrote to it; [Mind.Warnings] tells what is odd and stops nobody.
-// Facts come from tools and people alone: what a model says it may believe, on the evidence of
-// facts.
+// Facts come from tools and people alone. What a model says the agent may believe, on the evidence
+// of facts.
 //
 // # The model
 //
-// package model asks it. Middleware goes round the call as functions round a function: log, retry,
-// count, keep to a budget. What is spent is in the state and not in the middleware, since a
-// counter in a process is forgotten by a kill. Each call is a replayable [dag.Effect] whose input
+// Package model asks it. Middleware goes round the call, as functions round a function: log, retry,
+// count, keep to a budget. What is spent is in the state and not in the middleware, since a kill
+// forgets a counter in a process. Each call is a replayable [dag.Effect] whose input
 // is the whole request: a reply that is in the log is never asked for again, and a fork of the run
 // asks the model for nothing before the first request that an edit has changed.
 //
@@ -36,10 +36,12 @@
 // No prompt here has words that a program looks for. A common design restores a checkpoint when a
 // prompt holds a word such as RESUME_FROM and an id, and keeps as a fact what follows FACT: in a
 // reply. Then whoever gets text into a prompt commands the program: a page that a search has
-// found, a file name, a person's answer. Here that a run goes on is said on the command line, what
-// is known goes to the model as one JSON document in which a text can't leave its string, and what
-// the model wants comes back as the arguments of a call that are checked. What may be done is in
-// the dispatcher's gates: no text takes away the question before a note is written.
+// found, a file name, a person's answer.
+//
+// Here only the command line says that a run goes on. What is known goes to the model as one JSON
+// document in which a text can't leave its string. What the model wants comes back as the arguments
+// of a call, which are checked. What may be done is in the dispatcher's gates: no text takes away
+// the question before a note is written.
 //
 // # Reading it
 //

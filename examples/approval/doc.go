@@ -16,17 +16,18 @@
 //	sum=$(printf '%s.%s' "$now" "$body" | openssl dgst -sha256 -hmac correct-horse-battery | sed 's/.* //')
 //	curl -H "Pawl-Timestamp: $now" -H "Pawl-Signature: sha256=$sum" -d "$body" http://localhost:8080/triggers
 //
-// Its id makes it one: whoever doesn't know whether it came sends it again. A denial has the
-// decision "denied", and may have a "reason". What was approved is called off by the kind
-// "user_reply" for the key "call-off A-17", whose "payload" is a text in JSON that says why.
+// A trigger counts once for its id, so whoever doesn't know whether it came sends it again. A
+// denial has the decision "denied", and may have a "reason". To call off what was approved, send
+// the kind "user_reply" for the key "call-off A-17", with a "payload" that is a text in JSON and
+// says why.
 //
 // # What happens to a refund
 //
-// Up to 100.00 nobody is asked. Above that a person approves or denies within three days; if nobody
-// does, whoever is on duty may, for a day more, programs included; then it is denied. What was
-// approved is held for a day, in which it can be called off, and is paid then. When it is over, the
-// follow-up is posted to the URL of -follow-up, again and again until somebody takes it, a thousand
-// times at most, with the same Idempotency-Key.
+// Up to 100.00 nobody is asked. Above that a person approves or denies within three days. If nobody
+// does, whoever is on duty may, programs included, for a day more; then it is denied. What was
+// approved is held for a day, in which it can be called off, and is then paid. When the refund is
+// over, the follow-up is posted to the URL of -follow-up, again and again until somebody takes it,
+// at most a thousand times, with the same Idempotency-Key.
 //
 // # Flags
 //

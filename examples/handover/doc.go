@@ -5,10 +5,12 @@
 //	go run ./examples/handover/clerk -answer "trench B" -name ann site.jsonl answered.jsonl
 //	go run ./examples/handover/scout -dir site merge answered.jsonl # verifies, merges, and goes on
 //
-// What is passed is package record's: lines of canonical JSON, each a version, whose hashes hold
-// each other. The clerk verifies them with its own hands, answers the question, overrides a
-// decision that people may override, and writes a record that names scout's as its parent. Scout
-// has learned something meanwhile; the merge keeps both. A survey can be done again while its
-// question is open, and a merge always; who answers anew what was merged takes another -name. Where
-// two have answered otherwise the merge tells the conflict, and -strategy says who is right.
+// What is passed is in the format of package record: lines of canonical JSON, each a version, whose
+// hashes hold each other. The clerk verifies them with its own hands, answers the question,
+// overrides a decision that people may override, and writes a record that names scout's as its
+// parent. Scout has learned something meanwhile; the merge keeps both.
+//
+// A survey can be repeated while its question is open, and a merge always. To answer anew what was
+// merged, take another -name. If two have answered differently the merge tells the conflict, and
+// -strategy says who is right.
 package handover

@@ -6,15 +6,15 @@
 //	go run ./examples/payments 120.00 ada grace
 //
 // It reserves the money, charges it, transfers it, and tells the customer. Large sums are charged
-// when a person has approved that. Where something fails for good, or is rejected, what was taken
-// is given back, and the customer is told that.
+// when a person has approved that. If something fails for good, or is rejected, what was taken is
+// given back, and the customer is told.
 //
 // # Two kinds of effects
 //
 // The bank takes an idempotency key with everything but a transfer. What takes a key is declared
-// [dag.Replayable]: an attempt or a process that does not know what became of it asks again under
-// the key that [dag.Key] gives it, the same in each, and the bank does it once. A transfer has no
-// key, so it is not made again by itself: cut off, it is in doubt. Try it:
+// [dag.Replayable]. An attempt or a process that does not know what became of it asks again under
+// the key that [dag.Key] gives it, which is always the same, and the bank does it once. A transfer
+// has no key, so it is not made again by itself: if it is cut off it is in doubt. Try it:
 //
 //	go run ./examples/payments -fault transfer:lose-reply 120.00 ada grace
 //	go run ./examples/payments -open
@@ -36,7 +36,7 @@
 // # Flags
 //
 //	-store DIR       where runs are kept; by default pawl/payments in the user's cache directory
-//	-run ID          the payment: a new one by default, and where one goes on the newest that is
+//	-run ID          the payment; by default a new one, or, to go on with one, the newest that is
 //	                 not completed; with the same payment again it goes on where it stands
 //	-service URL     the bank; by default http://127.0.0.1:8470
 //	-by NAME         who approves, rejects or resolves

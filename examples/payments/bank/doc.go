@@ -1,5 +1,5 @@
 // Package bank is a payment service that exists to be paid with: over HTTP, in memory, and as
-// unreliable as it is told to be. What it did it counts, so that a test can ask it.
+// unreliable as it is told to be. It counts what it did, so that a test can ask it.
 //
 // A [Bank] holds money for a payment, charges what it holds, gives it back, transfers money to
 // somebody and sends messages. Every operation but the transfer takes an idempotency key: the same

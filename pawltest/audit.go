@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -383,18 +384,11 @@ func cells(subject, verb string, was, is json.RawMessage) []string {
 	if len(is) > 0 {
 		decode(is, &now)
 	}
-	var names []string
-	for name := range before {
-		names = append(names, name)
-	}
-	for name := range now {
-		if _, ok := before[name]; !ok {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
+	either := map[string]json.RawMessage{}
+	maps.Copy(either, before)
+	maps.Copy(either, now)
 	var all []string
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(either)) {
 		if string(before[name]) != string(now[name]) {
 			all = append(all, fmt.Sprintf("%s: cell %s %s %s, now %s",
 				subject, name, verb, orNothing(string(before[name])), orNothing(string(now[name]))))

@@ -8,28 +8,10 @@ import (
 )
 
 // called is the path under which the visit of an entry of the log runs now, and whether it
-// still does: an iteration or item keeps its number, and what is inside a node goes with it.
+// still does.
 func (s *audit) called(entry int) (name string, there bool) {
-	path := s.log[entry].Path
-	if entry >= len(s.names) || len(s.names[entry]) == 0 {
-		return path, true
-	}
-	segments := strings.Split(path, "/")
-	node := ""
-	for i, part := range segments {
-		if isNumber(part) {
-			continue
-		}
-		node = strings.TrimPrefix(node+"/"+part, "/")
-		to, moved := s.names[entry][node]
-		if moved && to == "" {
-			return path, false
-		}
-		if moved {
-			segments[i] = to[strings.LastIndexByte(to, '/')+1:]
-		}
-	}
-	return strings.Join(segments, "/"), true
+	m := checkpoint.Migration{Nodes: s.names[entry]}
+	return m.Renamed(s.log[entry].Path)
 }
 
 // graphAt returns the graph that the run has from an entry on, if the entry says it.

@@ -152,10 +152,7 @@ func sizeOf(dir, ext string, size func(os.FileInfo) int64) (sum int64) {
 	return sum
 }
 
-// need returns what has to stay free before anything is written: the reserve, in which memory
-// becomes tables, and what a compaction writes before it removes what it has read.
-func (p *space) need() int64 { return together(max(p.reserve, p.flushes()), p.compactions()) }
-
+// compactions returns what they write before they remove what they have read.
 func (p *space) compactions() int64 {
 	if p.db == nil {
 		return min(tableBytes(p.dir), p.below)

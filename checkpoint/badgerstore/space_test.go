@@ -57,9 +57,9 @@ func TestRoomGoesByTheFormat(t *testing.T) {
 		levels := []badger.LevelInfo{{Level: 6, Size: c.tables}}
 		for format, want := range map[int]int64{1: c.first, 2: c.later, 3: c.later} {
 			_, below := o.merges(format)
-			closed := space{dir: dir, reserve: o.FreeSpace, below: below}
-			if got := closed.need(); got != o.FreeSpace+want {
-				t.Errorf("format %d, %d bytes of tables, closed: %d bytes have to be free, want %d", format, c.tables, got, o.FreeSpace+want)
+			closed := space{dir: dir, below: below}
+			if got := closed.compactions(); got != want {
+				t.Errorf("format %d, %d bytes of tables, closed: %d bytes have to be free, want %d", format, c.tables, got, want)
 			}
 			if got := merging(levels, below); got != want {
 				t.Errorf("format %d, %d bytes of tables, open: %d bytes have to be free, want %d", format, c.tables, got, want)

@@ -58,9 +58,7 @@ func (s *Store) Release(ctx context.Context, l checkpoint.Lease) error {
 	defer s.leave(r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if r.heldBy(l) {
-		r.info.Owner = ""
-	}
+	r.giveBack(l)
 	return nil
 }
 
@@ -144,7 +142,7 @@ func (s *Store) Append(
 		if after.Seq == 0 {
 			q.mark = runKey(s.kinds.deleted, num)
 			q.delete(q.mark)
-			defer func() { s.unmarkFirst(ctx, num, err) }()
+			defer func() { s.unmark(ctx, num, err) }()
 		}
 		if err := s.putChunked(ctx, q, x); err != nil {
 			return checkpoint.Head{}, err
@@ -190,8 +188,9 @@ func (s *Store) enterAppend(
 	return r, num, nil
 }
 
-// unmarkFirst removes what a first append has written that has failed.
-func (s *Store) unmarkFirst(ctx context.Context, num uint64, err error) {
+// unmark removes what was written, under a number that is marked as that of a deleted run, for a run
+// that has not come to be.
+func (s *Store) unmark(ctx context.Context, num uint64, err error) {
 	if err != nil && !errors.Is(err, checkpoint.ErrCommitUnknown) {
 		_ = s.sweep(ctx, num, s.remover(ctx)) // what it can't finish, the next Open does
 	}
@@ -223,21 +222,12 @@ func (s *Store) describe(q *request, was checkpoint.Status, num uint64, entries 
 		named = named || renames(entries[i].Kind)
 	}
 	if first || named || q.info.Status != was {
-		most := inlineMost
-		if first {
-			most = firstRowMost
-		}
-		key := runKey(rowKey, num)
-		w := row{info: q.info, first: q.after.Seq + 1}
-		value, err := w.within(most, key)
-		if err != nil {
+		if err := q.setRow(num, row{info: q.info, first: q.after.Seq + 1}); err != nil {
 			return err
 		}
-		q.set(key, value)
 	}
 	if first {
-		key := nameKey(s.kinds.id, q.info.Run)
-		q.set(key, frame(key, runKey(rowKey, num)[1:]))
+		s.setNumber(q, q.info.Run, num)
 	}
 	for i := range entries {
 		id := entries[i].Post

@@ -53,7 +53,7 @@ func (s *Store) Restore(
 		err = x.end(ctx, a.Bases)
 	}
 	if err != nil {
-		x.undo(ctx, err)
+		s.unmark(ctx, x.num, err)
 		return checkpoint.Info{}, err
 	}
 	s.mu.Lock()
@@ -155,19 +155,10 @@ func (x *restoration) tryEnd(ctx context.Context, bases [][]byte) (err error) {
 	defer func() { h.end(ctx, err) }()
 	q := newRequest()
 	q.rule, q.run, q.lease, q.info, q.restored = atHead, x.r, x.lease, info, x.num
-	key := runKey(rowKey, x.num)
-	w := row{info: info, first: x.first}
-	most := inlineMost
-	if x.first == 1 { // a log of one append is to come to rest yet
-		most = firstRowMost
-	}
-	value, err := w.within(most, key)
-	if err != nil {
+	if err := q.setRow(x.num, row{info: info, first: x.first}); err != nil {
 		return err
 	}
-	q.set(key, value)
-	name := nameKey(x.s.kinds.id, info.Run)
-	q.set(name, frame(name, key[1:]))
+	x.s.setNumber(q, info.Run, x.num)
 	q.delete(runKey(x.s.kinds.deleted, x.num))
 	if err := h.replace(ctx, q, nil, info.Bases(), bases, 1); err != nil {
 		return err
@@ -177,18 +168,4 @@ func (x *restoration) tryEnd(ctx context.Context, bases [][]byte) (err error) {
 		return alreadyThere(info.Run)
 	}
 	return err
-}
-
-// undo removes what was written, unless it is not known what was.
-func (x *restoration) undo(ctx context.Context, err error) {
-	if errors.Is(err, checkpoint.ErrCommitUnknown) {
-		return
-	}
-	_ = x.s.sweep(ctx, x.num, func(remove [][]byte) error {
-		q := x.request()
-		for _, key := range remove {
-			q.delete(key)
-		}
-		return x.s.submitBulk(ctx, q)
-	})
 }

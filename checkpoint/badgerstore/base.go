@@ -3,7 +3,6 @@ package badgerstore
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -136,10 +135,7 @@ func (s *Store) loadBase(b *base) {
 
 // findBase loads what the disk knows of a base.
 func (s *Store) findBase(digest string) (b base, err error) {
-	s.mu.Lock()
-	s.calls++
-	v := s.viewLocked()
-	s.mu.Unlock()
+	v := s.viewWithin()
 	defer v.close()
 	b.count, err = v.count(digest)
 	counted := err == nil
@@ -162,14 +158,7 @@ func (v *view) count(digest string) (uint64, error) {
 	if err != nil || value == nil {
 		return 0, err
 	}
-	payload, err := unframe(key, value)
-	if err == nil && len(payload) != 8 {
-		err = checkpoint.Damage("the number of its runs can't be read")
-	}
-	if err != nil {
-		return 0, err
-	}
-	return binary.BigEndian.Uint64(payload), nil
+	return unframeNumber(key, value, "the number of its runs can't be read")
 }
 
 // piecesOf tells which pieces a blob is in, if it is in any.
@@ -340,13 +329,12 @@ func (s *Store) kept(r *ref) (bool, error) {
 func (h *hold) abandonAll(q *request, b *base) error {
 	s := h.s
 	s.mu.Lock()
-	if b.damage == nil {
-		s.mu.Unlock()
+	sound := b.damage == nil
+	s.mu.Unlock()
+	if sound {
 		return nil
 	}
-	s.calls++
-	v := s.viewLocked()
-	s.mu.Unlock()
+	v := s.viewWithin()
 	defer v.close()
 	marks, err := v.piecesLeft(b.digest)
 	for _, mark := range marks {
@@ -439,7 +427,7 @@ func (q *request) counts() error {
 		b.inFlight++
 		if b.count += uint64(r.done); b.count > 0 {
 			key := nameKey(countKey, b.digest)
-			q.set(key, frame(key, binary.BigEndian.AppendUint64(nil, b.count)))
+			q.set(key, frameNumber(key, b.count))
 			if r.heals {
 				r.wasLarge, r.was, r.wasDamage = b.large, b.pieces, b.damage
 				q.abandon(r)

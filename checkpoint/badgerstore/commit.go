@@ -1,7 +1,6 @@
 package badgerstore
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -174,7 +173,7 @@ func (s *Store) admits(q *request) error {
 		f.run.inFlight++
 	}
 	if q.numbers {
-		q.set(nextKey, frame(nextKey, binary.BigEndian.AppendUint64(nil, s.lastRun+1)))
+		q.set(nextKey, frameNumber(nextKey, s.lastRun+1))
 	}
 	return nil
 }

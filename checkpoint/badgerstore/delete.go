@@ -3,7 +3,6 @@ package badgerstore
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"time"
 
@@ -87,8 +86,8 @@ func (s *Store) leaseToDelete(
 func (s *Store) endDelete(r *run, l checkpoint.Lease, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if r.heldBy(l) && !errors.Is(err, checkpoint.ErrCommitUnknown) {
-		r.info.Owner = ""
+	if !errors.Is(err, checkpoint.ErrCommitUnknown) {
+		r.giveBack(l)
 	}
 }
 
@@ -132,10 +131,7 @@ func (s *Store) firstKeys(ctx context.Context, prefix, begin, end []byte) ([][]b
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	s.calls++
-	v := s.viewLocked()
-	s.mu.Unlock()
+	v := s.viewWithin()
 	defer v.close()
 	it, err := v.iterator(prefix, false)
 	if err != nil {
@@ -156,7 +152,7 @@ func (s *Store) firstKeys(ctx context.Context, prefix, begin, end []byte) ([][]b
 // of trimmed ones, and of pieces of bases. It runs before the committer does, and commits by
 // itself. What there is no room for stays, as behind a Delete that could not finish.
 func (s *Store) sweepAll(ctx context.Context) error {
-	next := frame(nextKey, binary.BigEndian.AppendUint64(nil, s.lastRun+1))
+	next := frameNumber(nextKey, s.lastRun+1)
 	remove := func(keys [][]byte) error {
 		size := perKey * (len(keys) + 1)
 		for _, key := range keys {
@@ -177,7 +173,7 @@ func (s *Store) sweepAll(ctx context.Context) error {
 	for kind, finish := range map[byte]func(mark []byte) error{
 		s.kinds.deleted: func(mark []byte) error { return s.sweep(ctx, runOf(mark), remove) },
 		trimmedKey: func(mark []byte) error {
-			v := s.openingView()
+			v := s.viewWithin()
 			value, err := v.get(mark)
 			v.close()
 			if err != nil || value == nil { // it went with a deleted run

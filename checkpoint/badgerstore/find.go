@@ -2,7 +2,6 @@ package badgerstore
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -32,7 +31,7 @@ func (s *Store) look(ctx context.Context, id string) (*view, found, error) {
 			return nil, found{}, err
 		}
 		if r != nil { // somebody doubts an append: who reads finds out
-			err := s.settled(ctx, r)
+			err := s.onceSettled(ctx, r, func() error { return nil })
 			s.leave(r)
 			if err != nil {
 				return nil, found{}, err
@@ -86,10 +85,7 @@ func (r *run) ready() bool {
 
 // find loads what the disk knows of a run. It is called by calls that have entered.
 func (s *Store) find(id string) (found, error) {
-	s.mu.Lock()
-	s.calls++
-	v := s.viewLocked()
-	s.mu.Unlock()
+	v := s.viewWithin()
 	defer v.close()
 	return v.find(id)
 }
@@ -165,7 +161,7 @@ func (v *view) rowOf(ctx context.Context, id string, none error) (uint64, error)
 }
 
 // number returns the number of the run of that id.
-func (v *view) number(id string) (uint64, error) {
+func (v *view) number(id string) (num uint64, err error) {
 	key := nameKey(v.s.kinds.id, id)
 	value, err := v.get(key)
 	if err != nil {
@@ -174,14 +170,10 @@ func (v *view) number(id string) (uint64, error) {
 	if value == nil {
 		return 0, checkpoint.NotFound(id)
 	}
-	payload, err := unframe(key, value)
-	if err == nil && len(payload) != 8 {
-		err = checkpoint.Damage("the number of the run can't be read")
-	}
-	if err != nil {
+	if num, err = unframeNumber(key, value, "the number of the run can't be read"); err != nil {
 		return 0, checkpoint.Corrupt(id, 0, err)
 	}
-	return binary.BigEndian.Uint64(payload), nil
+	return num, nil
 }
 
 // complete finds the head and the epoch of the run of a row: those of its last append.

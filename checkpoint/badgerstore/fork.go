@@ -78,7 +78,11 @@ func (s *Store) tryFork(ctx context.Context, f checkpoint.Fork, digests []string
 		return err
 	}
 	if size > forkTogether {
-		defer func() { s.unmark(ctx, runs, err) }()
+		defer func() {
+			for i := range runs {
+				s.unmark(ctx, runs[i].num, err)
+			}
+		}()
 		if err := s.putLogs(ctx, runs); err != nil {
 			return err
 		}
@@ -138,11 +142,11 @@ func (s *Store) leaseFork(f *forked) (err error) {
 // they did: then the committer does, or the store has stopped.
 func (s *Store) endForks(runs []forked, err error) {
 	for _, f := range runs {
-		s.mu.Lock()
-		if f.lease.Epoch > 0 && f.run.heldBy(f.lease) && !errors.Is(err, checkpoint.ErrCommitUnknown) {
-			f.run.info.Owner = ""
+		if !errors.Is(err, checkpoint.ErrCommitUnknown) {
+			s.mu.Lock()
+			f.run.giveBack(f.lease)
+			s.mu.Unlock()
 		}
-		s.mu.Unlock()
 		s.leave(f.run)
 	}
 }
@@ -168,15 +172,10 @@ func (s *Store) sealFork(f *forked, entries []checkpoint.Entry) error {
 // describe adds to q what makes the run exist, and its log, or, if that is written, that its
 // number is not that of a deleted run any more.
 func (f *forked) describe(s *Store, q *request, log bool) error {
-	key := runKey(rowKey, f.num)
-	w := row{info: f.info, first: 1}
-	value, err := w.within(firstRowMost, key)
-	if err != nil {
+	if err := q.setRow(f.num, row{info: f.info, first: 1}); err != nil {
 		return err
 	}
-	q.set(key, value)
-	name := nameKey(s.kinds.id, f.run.id)
-	q.set(name, frame(name, key[1:]))
+	s.setNumber(q, f.run.id, f.num)
 	if log {
 		q.set(f.log.key, f.log.value())
 	} else {
@@ -203,18 +202,6 @@ func (s *Store) putLogs(ctx context.Context, runs []forked) error {
 		}
 	}
 	return p.write(ctx)
-}
-
-// unmark removes the logs of a Fork that has failed.
-func (s *Store) unmark(ctx context.Context, runs []forked, err error) {
-	if err == nil || errors.Is(err, checkpoint.ErrCommitUnknown) {
-		return
-	}
-	for i := range runs {
-		if s.sweep(ctx, runs[i].num, s.remover(ctx)) != nil {
-			return // the next Open does it
-		}
-	}
 }
 
 // made makes known that the run exists. The store's mutex is held.

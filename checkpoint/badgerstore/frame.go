@@ -62,6 +62,23 @@ func unframe(key, b []byte) ([]byte, error) {
 	return b[frameHead:], nil
 }
 
+// frameNumber is the frame of a number, which unframeNumber reads. what is the damage of one that is
+// none.
+func frameNumber(key []byte, n uint64) []byte {
+	return frame(key, binary.BigEndian.AppendUint64(nil, n))
+}
+
+func unframeNumber(key, b []byte, what string) (uint64, error) {
+	payload, err := unframe(key, b)
+	if err == nil && len(payload) != 8 {
+		err = checkpoint.Damage(what)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return binary.BigEndian.Uint64(payload), nil
+}
+
 func frameSum(key, b []byte) uint32 {
 	sum := crc32.Checksum(key, castagnoli)
 	sum = crc32.Update(sum, castagnoli, b[:10])

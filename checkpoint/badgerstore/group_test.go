@@ -310,8 +310,8 @@ func TestStoppedAgainWhileCallsAreTold(t *testing.T) {
 		}
 	}()
 	for range 100 {
-		if err := s.settled(t.Context(), r); !errors.Is(err, checkpoint.ErrClosed) {
-			t.Errorf("settled = %v, want ErrClosed", err)
+		if err := s.onceSettled(t.Context(), r, nil); !errors.Is(err, checkpoint.ErrClosed) {
+			t.Errorf("onceSettled = %v, want ErrClosed", err)
 		}
 	}
 	<-stopped

@@ -3,7 +3,6 @@ package badgerstore
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -341,7 +340,7 @@ func (s *Store) create() error {
 // recognize checks that the database is that of the store, with no transaction missing of
 // those after tabled, the newest that was in a table before the database was opened.
 func (s *Store) recognize(ctx context.Context, tabled uint64) error {
-	v := s.openingView()
+	v := s.viewWithin()
 	defer v.close()
 	value, err := v.get(storeKey)
 	if err != nil {
@@ -426,22 +425,11 @@ func (v *view) lastRun() (uint64, error) {
 	if err != nil || value == nil {
 		return last, err
 	}
-	payload, err := unframe(nextKey, value)
-	if err == nil && len(payload) != 8 {
-		err = checkpoint.Damage("it can't be read")
-	}
+	next, err := unframeNumber(nextKey, value, "it can't be read")
 	if err != nil {
 		return 0, fmt.Errorf("checkpoint: the number of the next run: %w", err)
 	}
-	return max(last, binary.BigEndian.Uint64(payload)-1), nil
-}
-
-// openingView returns a view while nobody else has the store.
-func (s *Store) openingView() *view {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.calls++
-	return s.viewLocked()
+	return max(last, next-1), nil
 }
 
 // commitAlone commits one transaction while the committer does not run.

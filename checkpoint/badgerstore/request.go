@@ -110,14 +110,6 @@ func (q *request) keys() int {
 	return n
 }
 
-// submit gives q to the committer and waits for its outcome. If ctx ends before q was taken,
-// nothing has changed and ctx's error is returned; if it ends later, the outcome is unknown, but of
-// a piece: whatever becomes of that, nothing has changed. q belongs to nobody but submit, which
-// recycles it.
-func (s *Store) submit(ctx context.Context, q *request) error {
-	return s.send(ctx, s.queue, q)
-}
-
 // submitPiece is submit for a piece of something large, of which nothing is seen before its last
 // request.
 func (s *Store) submitPiece(ctx context.Context, q *request) error {
@@ -128,10 +120,18 @@ func (s *Store) submitPiece(ctx context.Context, q *request) error {
 // submitBulk is submit for a piece of something large, or of work that nobody waits for.
 func (s *Store) submitBulk(ctx context.Context, q *request) error {
 	q.bulk = true
-	return s.send(ctx, s.bulk, q)
+	return s.submit(ctx, q)
 }
 
-func (s *Store) send(ctx context.Context, to chan *request, q *request) error {
+// submit gives q to the committer and waits for its outcome. If ctx ends before q was taken,
+// nothing has changed and ctx's error is returned; if it ends later, the outcome is unknown, but of
+// a piece: whatever becomes of that, nothing has changed. q belongs to nobody but submit, which
+// recycles it.
+func (s *Store) submit(ctx context.Context, q *request) error {
+	to, room := s.queue, s.waiting
+	if q.bulk {
+		to, room = s.bulk, s.bulky
+	}
 	if err := ctx.Err(); err != nil { // else it is written if that is done before await looks at ctx, however long ago that has ended
 		return err
 	}
@@ -140,10 +140,7 @@ func (s *Store) send(ctx context.Context, to chan *request, q *request) error {
 			checkpoint.ErrTooLarge, q.bytes, q.keys())
 	}
 	if q.bytes > uncounted {
-		room, weight := s.waiting, min(int64(q.bytes), s.options.halfWaiting())
-		if q.bulk {
-			room = s.bulky
-		}
+		weight := min(int64(q.bytes), s.options.halfWaiting())
 		if err := room.Acquire(ctx, weight); err != nil {
 			return ctx.Err()
 		}
@@ -160,7 +157,7 @@ func (s *Store) send(ctx context.Context, to chan *request, q *request) error {
 			return s.stoppedError()
 		}
 	}
-	if to == s.bulk {
+	if q.bulk {
 		s.poke()
 	}
 	return s.await(ctx, q)
@@ -237,13 +234,11 @@ func (q *request) unlease() {
 	if q.state.Load() != doubted {
 		return
 	}
-	if q.gone && q.run.heldBy(q.lease) {
-		q.run.info.Owner = ""
+	if q.gone {
+		q.run.giveBack(q.lease)
 	}
 	for _, f := range q.forks {
-		if f.run.heldBy(f.lease) {
-			f.run.info.Owner = ""
-		}
+		f.run.giveBack(f.lease)
 	}
 }
 

@@ -53,14 +53,26 @@ func (w *row) outdatedBy(e checkpoint.Envelope) error {
 // for a longer status, higher numbers, and the base of a run that is trimmed.
 const firstRowMost = inlineMost - 1<<10
 
-// within is encode, or ErrTooLarge if that is more than most.
-func (w *row) within(most int, key []byte) ([]byte, error) {
+// setRow adds to q the row of the run of that number. ErrTooLarge if it is more than a row may be.
+func (q *request) setRow(num uint64, w row) error {
+	most := inlineMost
+	if w.first == 1 { // a log of one append is to come to rest yet
+		most = firstRowMost
+	}
+	key := runKey(rowKey, num)
 	value := w.encode(key)
 	if len(value) > most {
-		return nil, fmt.Errorf("%w: run %q: %d bytes of names and labels, the limit is %d",
+		return fmt.Errorf("%w: run %q: %d bytes of names and labels, the limit is %d",
 			checkpoint.ErrTooLarge, w.info.Run, len(value), most)
 	}
-	return value, nil
+	q.set(key, value)
+	return nil
+}
+
+// setNumber adds to q that the run of that id has that number.
+func (s *Store) setNumber(q *request, id string, num uint64) {
+	key := nameKey(s.kinds.id, id)
+	q.set(key, frameNumber(key, num))
 }
 
 func (w *row) encode(key []byte) []byte {

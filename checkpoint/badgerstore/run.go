@@ -43,6 +43,13 @@ func (r *run) heldBy(l checkpoint.Lease) bool {
 	return r.info.Owner != "" && r.info.Owner == l.Owner && r.info.Epoch == l.Epoch
 }
 
+// giveBack ends that lease, if the run has it still. The store's mutex is held.
+func (r *run) giveBack(l checkpoint.Lease) {
+	if r.heldBy(l) {
+		r.info.Owner = ""
+	}
+}
+
 // advance makes known that q is durable.
 func (r *run) advance(q *request) {
 	if len(q.post) > 0 || len(q.deletes) > 0 || q.gone || q.restored > 0 {
@@ -219,13 +226,8 @@ func (s *Store) load(r *run) {
 	f, err = s.find(r.id)
 }
 
-// settled waits until no write of r is under way.
-func (s *Store) settled(ctx context.Context, r *run) error {
-	return s.onceSettled(ctx, r, func() error { return nil })
-}
-
-// onceSettled is settled, and then calls then, with the store's mutex held: so nothing can be under
-// way again before it.
+// onceSettled waits until no write of r is under way, and then calls then, with the store's mutex
+// held: so nothing can be under way again before it.
 func (s *Store) onceSettled(ctx context.Context, r *run, then func() error) error {
 	for {
 		s.mu.Lock()

@@ -108,7 +108,7 @@ func (s *Store) sealAgain() error {
 	if err != nil {
 		return err
 	}
-	v := s.openingView()
+	v := s.viewWithin()
 	key, _, err := v.seal()
 	v.close()
 	if err != nil || key == now {

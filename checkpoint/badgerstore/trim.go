@@ -130,7 +130,7 @@ func (x *trimmer) try(ctx context.Context, bases [][]byte) (_ checkpoint.Head, e
 }
 
 // replace adds to q that runs, n of them, refer to the bases of after, and no longer to those of
-// before.
+// before. Both are in order.
 func (h *hold) replace(
 	ctx context.Context, q *request, before, after []string, bases [][]byte, n int,
 ) error {
@@ -138,27 +138,19 @@ func (h *hold) replace(
 	for _, base := range bases {
 		given[checkpoint.BaseDigest(base)] = base
 	}
-	old := make(map[string]bool, len(before))
-	for _, digest := range before {
-		old[digest] = true
+	among := func(digest string, all []string) bool {
+		_, there := slices.BinarySearch(all, digest)
+		return there
 	}
 	for _, digest := range after { // in order: who holds two turns has taken the lesser first
-		if old[digest] {
-			delete(old, digest)
+		if among(digest, before) {
 			continue
 		}
 		if err := h.refer(ctx, q, digest, given[digest], n); err != nil {
 			return err
 		}
 	}
-	for _, digest := range before {
-		if old[digest] {
-			if err := h.drop(ctx, q, []string{digest}); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return h.drop(ctx, q, slices.DeleteFunc(slices.Clone(before), func(digest string) bool { return among(digest, after) }))
 }
 
 // The mark of a run that was trimmed says from which append and from which entry on its keys

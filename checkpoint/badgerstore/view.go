@@ -34,6 +34,14 @@ func (s *Store) view(ctx context.Context) (*view, error) {
 	return s.viewLocked(), nil
 }
 
+// viewWithin opens a view for a call that has entered already, or while nobody else has the store.
+func (s *Store) viewWithin() *view {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls++
+	return s.viewLocked()
+}
+
 func (s *Store) viewLocked() *view {
 	s.readers[s.durable]++
 	return &view{s: s, txn: s.db.NewTransactionAt(s.durable, false), ts: s.durable}

@@ -219,14 +219,7 @@ func (x *exporter) appends(
 
 // envelope writes the append that was added last, and before it the graphs that it names.
 func (x *exporter) envelope(ctx context.Context, data []byte, drained map[string]bool) error {
-	e, err := Unseal(data)
-	if err != nil {
-		return err
-	}
-	for entry, err := range e.Entries() {
-		if err != nil {
-			return err
-		}
+	for entry := range added(data) {
 		if entry.Post != "" && entry.Seq > x.before {
 			drained[entry.Post] = true
 		}
@@ -236,10 +229,7 @@ func (x *exporter) envelope(ctx context.Context, data []byte, drained map[string
 			}
 		}
 	}
-	texts, err := e.texts()
-	if err != nil {
-		return err
-	}
+	e := opened(data)
 	at, ok := timeText(e.At, exportTime)
 	if !ok {
 		return damage("the append is of an impossible time")
@@ -254,7 +244,7 @@ func (x *exporter) envelope(ctx context.Context, data []byte, drained map[string
 	}
 	line := lineOf(body, nil)
 	x.end.Appends++
-	return x.line(appendTexts(line, texts), false)
+	return x.line(appendTexts(line, e.texts()), false)
 }
 
 // graph writes a graph, if the store has it: a run can be read without.

@@ -189,8 +189,8 @@ func loadFork(
 		if err != nil {
 			return Info{}, err
 		}
-		if f.Entries, err = entriesOf(data, f.Entries); err != nil {
-			return Info{}, err
+		for e := range added(data) {
+			f.Entries = append(f.Entries, e.owned())
 		}
 	}
 	o := file.log.Info().Origin
@@ -271,27 +271,12 @@ func appendAll(
 				return began, err
 			}
 		}
-		if group, err = entriesOf(data, group); err != nil {
-			return began, err
+		for e := range added(data) {
+			group = append(group, e.owned())
 		}
 		size += len(data)
 	}
 	return began, flush()
-}
-
-// entriesOf adds the entries of an envelope to entries, in memory of their own.
-func entriesOf(data []byte, entries []Entry) ([]Entry, error) {
-	e, err := Unseal(data)
-	if err != nil {
-		return entries, err
-	}
-	for entry, err := range e.Entries() {
-		if err != nil {
-			return entries, err
-		}
-		entries = append(entries, entry.owned())
-	}
-	return entries, nil
 }
 
 // postAll posts messages in the order in which they were posted before, and returns what is known

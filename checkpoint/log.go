@@ -1,6 +1,11 @@
 package checkpoint
 
-import "encoding/hex"
+import (
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"iter"
+)
 
 // A Log follows the sealed appends of a run, from the first that is kept, and learns from them
 // what is known of the run. It is for stores that take in runs of others, and for who verifies.
@@ -39,6 +44,30 @@ func (g *Log) Add(data []byte) error {
 	g.info = info
 	if trimming != nil {
 		g.trimming = trimming
+	}
+	return nil
+}
+
+// added yields the entries of an append that a log has taken: it has read every one.
+func added(data []byte) iter.Seq[Entry] {
+	return func(yield func(Entry) bool) {
+		for e := range opened(data).Entries() {
+			if !yield(e) {
+				return
+			}
+		}
+	}
+}
+
+// checked returns an error if an append that a log has taken holds what Seal trusts its callers
+// with: nobody has sealed that.
+func checked(data []byte) error {
+	for e := range added(data) {
+		for _, raw := range []json.RawMessage{e.Delta, e.Outer, e.Data} {
+			if len(raw) > 0 && !isJSON(raw) {
+				return damage(fmt.Sprintf("entry %d holds what is no JSON", e.Seq))
+			}
+		}
 	}
 	return nil
 }

@@ -71,7 +71,8 @@ func Verify(ctx context.Context, s Store, run string) iter.Seq2[Finding, error] 
 		}
 		v := verifier{s: s, run: run, yield: yield, graphs: map[string]bool{}}
 		var err error
-		if v.info, err = s.Stat(ctx, run); v.damaged(PartInfo, err) {
+		if v.info, err = s.Stat(ctx, run); err != nil {
+			v.look(PartInfo, err)
 			return
 		}
 		v.moved = func() error {
@@ -128,32 +129,20 @@ func (v *verifier) found(part Part, seq uint64, reason string) bool {
 	return v.yield(Finding{Run: v.run, Part: part, Seq: seq, Reason: reason}, nil)
 }
 
-// damaged reports err, if there is one, and whether it ends what can be said of this part.
-func (v *verifier) damaged(part Part, err error) bool {
+// look reports what err, if there is one, says of a part: damage, behind which others can still be
+// looked at, or what ends the loop.
+func (v *verifier) look(part Part, err error) bool {
 	var known *CorruptError
 	switch {
 	case err == nil:
-		return false
+		return true
 	case errors.As(err, &known):
-		v.found(part, known.Seq, known.Reason)
+		return v.found(part, known.Seq, known.Reason)
 	case errors.Is(err, ErrCorrupt):
-		v.found(part, 0, err.Error())
-	default:
-		v.yield(Finding{}, err)
-	}
-	return true
-}
-
-// look is damaged for a part behind which others can still be looked at.
-func (v *verifier) look(part Part, err error) bool {
-	if errors.Is(err, ErrCorrupt) {
-		var known *CorruptError
-		if errors.As(err, &known) {
-			return v.found(part, known.Seq, known.Reason)
-		}
 		return v.found(part, 0, err.Error())
 	}
-	return !v.damaged(part, err)
+	v.yield(Finding{}, err)
+	return false
 }
 
 func (v *verifier) log(ctx context.Context) bool {
@@ -179,7 +168,7 @@ func (v *verifier) log(ctx context.Context) bool {
 		}
 		if err := v.add(g, data); err != nil {
 			if errors.Is(err, ErrVersion) {
-				return !v.damaged(PartLog, err)
+				return v.look(PartLog, err)
 			}
 			whole, told = false, next
 			if !v.found(PartLog, next, err.Error()) {
@@ -211,20 +200,10 @@ func (v *verifier) add(g *Log, data []byte) error {
 	if err := g.Add(data); err != nil {
 		return err
 	}
-	e, err := Unseal(data)
-	if err != nil {
-		return err
+	for e := range added(data) {
+		graphsNamed(&e, v.graphs)
 	}
-	for entry, err := range e.Entries() {
-		if err != nil {
-			return err
-		}
-		if err := entry.validJSON(); err != nil {
-			return err
-		}
-		graphsNamed(&entry, v.graphs)
-	}
-	return nil
+	return checked(data)
 }
 
 // behind returns a log that goes on behind a damaged append: at its end if it can be read, and

@@ -12,9 +12,14 @@ import (
 // atOnce makes calls beside one another, and returns when all have. Who begins is another one each
 // round.
 func (t *trial) atOnce(round int, calls ...func()) {
+	t.together(len(calls), func(i int) { calls[(i+round)%len(calls)]() })
+}
+
+// together has f run so many times beside one another, and returns when all have.
+func (t *trial) together(n int, f func(i int)) {
 	var all sync.WaitGroup
-	for i := range calls {
-		t.beside(&all, calls[(i+round)%len(calls)])
+	for i := range n {
+		t.beside(&all, func() { f(i) })
 	}
 	all.Wait()
 }
@@ -138,15 +143,13 @@ func oneOfManyForksWins(t *trial, s checkpoint.Store) {
 		const many = 6
 		errs := make([]error, many)
 		shared, own := fmt.Sprintf("shared %d", round), func(i int) string { return fmt.Sprintf("run %d of %d", round, i) }
-		calls := make([]func(), many)
-		for i := range calls {
+		t.together(many, func(i int) {
 			runs := []string{shared, own(i)}
 			if i%2 == 1 {
 				slices.Reverse(runs)
 			}
-			calls[i] = func() { errs[i] = s.Fork(t.Context(), forkOf(small(i), runs...)) }
-		}
-		t.atOnce(round, calls...)
+			errs[i] = s.Fork(t.Context(), forkOf(small(i), runs...))
+		})
 		won := slices.Index(errs, nil)
 		if won < 0 {
 			t.Fatalf("of %d Forks that make %q none did: %v", many, shared, errs)
@@ -178,11 +181,7 @@ func oneOfManyGraphsIsKept(t *trial, s checkpoint.Store) {
 		const many = 6
 		errs := make([]error, many)
 		digest, graph := fmt.Sprint("digest ", round), func(i int) []byte { return small(i / 2) } // every two put the same
-		calls := make([]func(), many)
-		for i := range calls {
-			calls[i] = func() { errs[i] = s.PutGraph(t.Context(), digest, graph(i)) }
-		}
-		t.atOnce(round, calls...)
+		t.together(many, func(i int) { errs[i] = s.PutGraph(t.Context(), digest, graph(i)) })
 		kept, err := s.Graph(t.Context(), digest)
 		if err != nil {
 			t.Fatalf("Graph(%q) = %v", digest, err)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 
 	"github.com/pawlgo/pawl/checkpoint"
 )
@@ -161,13 +160,9 @@ func postOfOneIDAtOnce(t *trial, s checkpoint.Store) {
 	rested(t, s, "run")
 	const many = 8
 	errs := make([]error, many)
-	var all sync.WaitGroup
-	for i := range many {
-		t.beside(&all, func() {
-			errs[i] = s.Post(t.Context(), "run", checkpoint.Post{ID: "one", Data: encode(i)})
-		})
-	}
-	all.Wait()
+	t.together(many, func(i int) {
+		errs[i] = s.Post(t.Context(), "run", checkpoint.Post{ID: "one", Data: encode(i)})
+	})
 	got := posts(t, s, "run")
 	if len(got) != 1 {
 		t.Fatalf("Posts = %v, want one", got)

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/pawlgo/pawl/checkpoint"
 )
@@ -40,12 +39,14 @@ func originOf(base []byte) *checkpoint.Origin {
 // fork makes forks, or skips the test if the store can't.
 func fork(t *trial, s checkpoint.Store, base []byte, runs ...string) {
 	t.Helper()
-	err := s.Fork(t.Context(), forkOf(base, runs...))
-	if errors.Is(err, checkpoint.ErrUnsupported) {
-		t.Skip("the store does not fork")
-	}
-	if err != nil {
-		t.Fatalf("Fork(%q) = %v", runs, err)
+	made(t, s, forkOf(base, runs...))
+}
+
+func made(t *trial, s checkpoint.Store, f checkpoint.Fork) {
+	t.Helper()
+	err := s.Fork(t.Context(), f)
+	if t.unless(err, "fork"); err != nil {
+		t.Fatalf("Fork of %d runs, of which one is %q, = %v", len(f.Runs), f.Runs[0].Run, err)
 	}
 }
 
@@ -258,29 +259,25 @@ func orders(runs ...string) (all [][]string) {
 // Forks of one base and deletions at once: each run has the base as long as it is there.
 func forksAtOnce(t *trial, s checkpoint.Store) {
 	fork(t, s, small(0), "first")
-	var all sync.WaitGroup
-	for w := range 4 {
-		t.beside(&all, func() { // waited for below
-			for round := range 6 {
-				base := small(round / 3)
-				if round%3 == 2 {
-					base = t.large(1)
-				}
-				run := fmt.Sprintf("run %d of %d", round, w)
-				if err := s.Fork(t.Context(), forkOf(base, run)); err != nil {
-					t.Errorf("Fork(%q) = %v", run, err)
-					return
-				}
-				wantBase(t, s, run, base)
-				if round%4 != 0 {
-					if err := s.Delete(t.Context(), run); err != nil {
-						t.Errorf("Delete(%q) = %v", run, err)
-					}
+	t.together(4, func(w int) {
+		for round := range 6 {
+			base := small(round / 3)
+			if round%3 == 2 {
+				base = t.large(1)
+			}
+			run := fmt.Sprintf("run %d of %d", round, w)
+			if err := s.Fork(t.Context(), forkOf(base, run)); err != nil {
+				t.Errorf("Fork(%q) = %v", run, err)
+				return
+			}
+			wantBase(t, s, run, base)
+			if round%4 != 0 {
+				if err := s.Delete(t.Context(), run); err != nil {
+					t.Errorf("Delete(%q) = %v", run, err)
 				}
 			}
-		})
-	}
-	all.Wait()
+		}
+	})
 	wantVerified(t, s)
 }
 

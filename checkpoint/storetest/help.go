@@ -147,6 +147,14 @@ func same(t *trial, got, want checkpoint.Entry) {
 	}
 }
 
+// unless skips the test if the store can't do what err is of.
+func (t *trial) unless(err error, does string) {
+	t.Helper()
+	if errors.Is(err, checkpoint.ErrUnsupported) {
+		t.Skipf("the store does not %s", does)
+	}
+}
+
 // every calls each method that names a run with it, and passes on the errors by name.
 func every(ctx context.Context, s checkpoint.Store, run string) map[string]error {
 	l := checkpoint.Lease{Run: run, Epoch: 1, Owner: "nobody"}

@@ -303,19 +303,15 @@ func historyHasAnOrderOf(t *trial, s checkpoint.Store, calls int) bool {
 		runs:   fmt.Sprintf("run-%d-", calls),
 		leases: make(map[string][2]checkpoint.Lease), heads: make(map[string][2]checkpoint.Head),
 	}
-	var all sync.WaitGroup
-	for client := range clients {
-		t.beside(&all, func() {
-			r := rand.New(rand.NewPCG(seed, uint64(client)))
-			for range calls {
-				o := porcupine.Operation{ClientId: client, Input: w.choose(r, client), Call: w.clock.Add(1)}
-				o.Output = o.Input.(call).do(t.Context(), s)
-				o.Return = w.clock.Add(1)
-				w.learn(o)
-			}
-		})
-	}
-	all.Wait()
+	t.together(clients, func(client int) {
+		r := rand.New(rand.NewPCG(seed, uint64(client)))
+		for range calls {
+			o := porcupine.Operation{ClientId: client, Input: w.choose(r, client), Call: w.clock.Add(1)}
+			o.Output = o.Input.(call).do(t.Context(), s)
+			o.Return = w.clock.Add(1)
+			w.learn(o)
+		}
+	})
 	result, found := porcupine.CheckOperationsVerbose(byRun, w.history, time.Minute)
 	switch result {
 	case porcupine.Unknown:

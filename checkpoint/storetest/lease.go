@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"errors"
-	"sync"
 
 	"github.com/pawlgo/pawl/checkpoint"
 )
@@ -36,11 +35,7 @@ func leaseIsExclusive(t *trial, s checkpoint.Store) {
 
 	const many = 16
 	errs := make([]error, many)
-	var all sync.WaitGroup
-	for i := range many {
-		t.beside(&all, func() { _, errs[i] = s.Acquire(t.Context(), "run", "one of many") })
-	}
-	all.Wait()
+	t.together(many, func(i int) { _, errs[i] = s.Acquire(t.Context(), "run", "one of many") })
 	won := 0
 	for _, err := range errs {
 		if err == nil {

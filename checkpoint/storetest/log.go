@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -245,13 +244,9 @@ func oneOfManyWritersWins(t *trial, s checkpoint.Store) {
 		const writers = 16
 		heads := make([]checkpoint.Head, writers)
 		errs := make([]error, writers)
-		var all sync.WaitGroup
-		for w := range writers {
-			t.beside(&all, func() {
-				heads[w], errs[w] = s.Append(t.Context(), l, head, []checkpoint.Entry{done(w)})
-			})
-		}
-		all.Wait()
+		t.together(writers, func(w int) {
+			heads[w], errs[w] = s.Append(t.Context(), l, head, []checkpoint.Entry{done(w)})
+		})
 		winner := -1
 		for w, err := range errs {
 			switch {
@@ -283,15 +278,13 @@ func oneOfManyLargeWritersWins(t *trial, s checkpoint.Store) {
 		var entries [writers]checkpoint.Entry
 		heads := make([]checkpoint.Head, writers)
 		errs := make([]error, writers)
-		var all sync.WaitGroup
 		for w := range writers {
 			entries[w] = done(w)
 			entries[w].Delta = encode(fmt.Sprint(w, t.noise(mebibyte)))
-			t.beside(&all, func() {
-				heads[w], errs[w] = s.Append(t.Context(), l, head, entries[w:w+1])
-			})
 		}
-		all.Wait()
+		t.together(writers, func(w int) {
+			heads[w], errs[w] = s.Append(t.Context(), l, head, entries[w:w+1])
+		})
 		for w, err := range errs {
 			if err != nil {
 				wantErr(t, err, checkpoint.ErrConflict, "Append")
@@ -309,21 +302,17 @@ func oneOfManyLargeWritersWins(t *trial, s checkpoint.Store) {
 // Writers of different runs do not see one another.
 func writersOfManyRunsAreIndependent(t *trial, s checkpoint.Store) {
 	const runs, appends = 20, 20
-	var all sync.WaitGroup
-	for r := range runs {
+	t.together(runs, func(r int) {
 		run := fmt.Sprintf("run-%d", r)
-		t.beside(&all, func() {
-			l, err := s.Acquire(t.Context(), run, "owner")
-			var head checkpoint.Head
-			for i := 0; i < appends && err == nil; i++ {
-				head, err = s.Append(t.Context(), l, head, []checkpoint.Entry{done(r), done(i)})
-			}
-			if err != nil {
-				t.Errorf("%s: %v", run, err)
-			}
-		})
-	}
-	all.Wait()
+		l, err := s.Acquire(t.Context(), run, "owner")
+		var head checkpoint.Head
+		for i := 0; i < appends && err == nil; i++ {
+			head, err = s.Append(t.Context(), l, head, []checkpoint.Entry{done(r), done(i)})
+		}
+		if err != nil {
+			t.Errorf("%s: %v", run, err)
+		}
+	})
 	for r := range runs {
 		got := read(t, s, fmt.Sprintf("run-%d", r), 1, 0)
 		if len(got) != 2*appends {

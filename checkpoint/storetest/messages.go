@@ -45,18 +45,14 @@ func messageIDsThatAreHard(t *trial, s checkpoint.Store) {
 func manyMessages(t *trial, s checkpoint.Store) {
 	const writers, each = 10, 30
 	l, head := begun(t, s, "run")
-	var all sync.WaitGroup
-	for w := range writers {
-		t.beside(&all, func() {
-			for n := range each {
-				if err := s.Post(t.Context(), "run", checkpoint.Post{ID: fmt.Sprintf("%d of %d", n, w), Kind: "turn"}); err != nil {
-					t.Errorf("Post = %v", err)
-					return
-				}
+	t.together(writers, func(w int) {
+		for n := range each {
+			if err := s.Post(t.Context(), "run", checkpoint.Post{ID: fmt.Sprintf("%d of %d", n, w), Kind: "turn"}); err != nil {
+				t.Errorf("Post = %v", err)
+				return
 			}
-		})
-	}
-	all.Wait()
+		}
+	})
 	got := posts(t, s, "run")
 	if len(got) != writers*each {
 		t.Fatalf("Posts = %d messages, want %d", len(got), writers*each)

@@ -192,16 +192,16 @@ func claimBesideAPost(t *trial, s checkpoint.Store) {
 	l, head := begun(t, s, "run")
 	for i := range 50 {
 		id := fmt.Sprint("post ", i)
-		var all sync.WaitGroup
 		var posted, appended error
 		var seen, after checkpoint.Head
-		t.beside(&all, func() {
-			if posted = s.Post(t.Context(), "run", checkpoint.Post{ID: id, Kind: "answer"}); posted == nil {
-				seen = stat(t, s, "run").Head
-			}
-		})
-		t.beside(&all, func() { after, appended = s.Append(t.Context(), l, head, []checkpoint.Entry{claims(id)}) })
-		all.Wait()
+		t.atOnce(0,
+			func() {
+				if posted = s.Post(t.Context(), "run", checkpoint.Post{ID: id, Kind: "answer"}); posted == nil {
+					seen = stat(t, s, "run").Head
+				}
+			},
+			func() { after, appended = s.Append(t.Context(), l, head, []checkpoint.Entry{claims(id)}) },
+		)
 		switch waits := len(posts(t, s, "run")) == 1; {
 		case posted != nil:
 			t.Fatalf("Post beside an Append that claims its id: %v", posted)

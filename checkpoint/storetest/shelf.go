@@ -30,13 +30,7 @@ func shelvedOpening(base, shelf []byte) checkpoint.Entry {
 // forkShelved makes a fork, or skips the test if the store can't.
 func forkShelved(t *trial, s checkpoint.Store, base, shelf []byte, run string) {
 	t.Helper()
-	err := s.Fork(t.Context(), shelved(base, shelf, run))
-	if errors.Is(err, checkpoint.ErrUnsupported) {
-		t.Skip("the store does not fork")
-	}
-	if err != nil {
-		t.Fatalf("Fork(%q) = %v", run, err)
-	}
+	made(t, s, shelved(base, shelf, run))
 }
 
 // A fork refers to its base and to its shelf, each of which is there as long as one run refers to

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/pawlgo/pawl/checkpoint"
 )
@@ -45,10 +44,7 @@ func trim(t *trial, s checkpoint.Store, run string, first uint64, base []byte, p
 		pins = append(pins, checkpoint.Pin{Seq: uint64(n), Base: checkpoint.BaseDigest(small(n))})
 	}
 	head, err := s.Trim(t.Context(), l, after, trimming(first, base, pins...), bases...)
-	if errors.Is(err, checkpoint.ErrUnsupported) {
-		t.Skip("the store does not trim")
-	}
-	if err != nil || head.Seq != after.Seq+1 {
+	if t.unless(err, "trim"); err != nil || head.Seq != after.Seq+1 {
 		t.Fatalf("Trim(%q, %d) = head at %d, %v", run, first, head.Seq, err)
 	}
 	return head
@@ -164,9 +160,8 @@ func trimIsAllOrNothing(t *trial, s checkpoint.Store) {
 			c.bases = [][]byte{base}
 		}
 		_, err := s.Trim(c.ctx, c.lease, c.after, c.entry, c.bases...)
+		t.unless(err, "trim")
 		switch {
-		case errors.Is(err, checkpoint.ErrUnsupported):
-			t.Skip("the store does not trim")
 		case c.want != nil:
 			wantErr(t, err, c.want, "Trim with %s", name)
 		case !errors.As(err, &bad):
@@ -198,9 +193,8 @@ func trimAgainAndAgain(t *trial, s checkpoint.Store) {
 	step := func(first uint64, given [][]byte, entry checkpoint.Entry) {
 		t.Helper()
 		var err error
-		if head, err = s.Trim(t.Context(), l, head, entry, given...); errors.Is(err, checkpoint.ErrUnsupported) {
-			t.Skip("the store does not trim")
-		} else if err != nil {
+		head, err = s.Trim(t.Context(), l, head, entry, given...)
+		if t.unless(err, "trim"); err != nil {
 			t.Fatal(err)
 		}
 		info := stat(t, s, "fork")
@@ -248,10 +242,7 @@ func trimKeepsPinsAndMessages(t *trial, s checkpoint.Store) {
 	}
 	l := owned(t, s, "run")
 	_, err := s.Trim(t.Context(), l, head, trimming(15, small(0), pins...), bases...)
-	if errors.Is(err, checkpoint.ErrUnsupported) {
-		t.Skip("the store does not trim")
-	}
-	if err != nil {
+	if t.unless(err, "trim"); err != nil {
 		t.Fatalf("Trim = %v", err)
 	}
 	if got := stat(t, s, "run").Pins; !slices.Equal(got, pins) {
@@ -275,18 +266,13 @@ func oneOfManyTrimsWins(t *trial, s checkpoint.Store) {
 		head := long(t, s, run)
 		l := owned(t, s, run)
 		errs := make([]error, len(firsts))
-		var all sync.WaitGroup
-		for i, first := range firsts {
-			t.beside(&all, func() {
-				_, errs[i] = s.Trim(t.Context(), l, head, trimming(first, small(i)), small(i))
-			})
-		}
-		all.Wait()
+		t.together(len(firsts), func(i int) {
+			_, errs[i] = s.Trim(t.Context(), l, head, trimming(firsts[i], small(i)), small(i))
+		})
 		won := -1
 		for i, err := range errs {
+			t.unless(err, "trim")
 			switch {
-			case errors.Is(err, checkpoint.ErrUnsupported):
-				t.Skip("the store does not trim")
 			case err != nil:
 				wantErr(t, err, checkpoint.ErrConflict, "Trim of %q to entry %d beside others", run, firsts[i])
 			case won >= 0:

@@ -106,9 +106,8 @@ func (l *Ledger) end(
 // blocks it: ErrAuthority, ErrBlocked; ErrSettled if it is not pending.
 func (l *Ledger) Approve(ctx context.Context, id, point string, by Author) (*Version, error) {
 	return l.decide(ctx, "Approve", id, point, by, func(r *Record, p *ResumePoint) error {
-		if open := blocking(r, p.ID); len(open) > 0 {
-			return r.refuse(fmt.Sprintf("resume point %q", point), ErrBlocked,
-				"answer or skip %s first, or Expire what has expired", strings.Join(open, ", "))
+		if err := r.unblocked(point); err != nil {
+			return err
 		}
 		p.ApprovalStatus = ApprovalGiven
 		return nil
@@ -130,12 +129,12 @@ func (l *Ledger) Deny(ctx context.Context, id, point, reason string, by Author) 
 // be.
 func (l *Ledger) AutoApprove(ctx context.Context, id, point string) (*Version, error) {
 	return l.decide(ctx, "AutoApprove", id, point, Automatic, func(r *Record, p *ResumePoint) error {
-		item := fmt.Sprintf("resume point %q", point)
 		if !p.SafeToAutoExecute {
-			return r.refuse(item, ErrAuthority, "it is not safe to go on from by itself: let somebody approve")
+			return r.refuse(fmt.Sprintf("resume point %q", point), ErrAuthority,
+				"it is not safe to go on from by itself: let somebody approve")
 		}
-		if open := blocking(r, p.ID); len(open) > 0 {
-			return r.refuse(item, ErrBlocked, "answer or skip %s first, or Expire what has expired", strings.Join(open, ", "))
+		if err := r.unblocked(point); err != nil {
+			return err
 		}
 		p.ApprovalStatus = ApprovalAutomatic
 		return nil
@@ -199,14 +198,19 @@ func (l *Ledger) act(ctx context.Context, call, id string, by Author, act func(*
 	})
 }
 
-// blocking are the open questions that block a resume point.
-func blocking(r *Record, point string) (open []string) {
+// unblocked returns ErrBlocked if open questions block a resume point.
+func (r *Record) unblocked(point string) error {
+	var open []string
 	for i := range r.QuestionsForUser {
 		if q := &r.QuestionsForUser[i]; q.Status == QuestionOpen && slices.Contains(q.BlocksResumePoints, point) {
 			open = append(open, fmt.Sprintf("question %q", q.ID))
 		}
 	}
-	return open
+	if len(open) == 0 {
+		return nil
+	}
+	return r.refuse(fmt.Sprintf("resume point %q", point), ErrBlocked,
+		"answer or skip %s first, or Expire what has expired", strings.Join(open, ", "))
 }
 
 func byWhom(a *Author) string {

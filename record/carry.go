@@ -104,9 +104,7 @@ func (p *ResumePoint) becomes(now *ResumePoint) bool {
 // becomes reports whether now is the decision, variants apart, or what its own maker has made of it
 // while it was tentative, or what somebody has put in its place who could.
 func (d *Decision) becomes(now, base *Decision) bool {
-	a, b := d.clone(), now.clone()
-	a.Variants, b.Variants = nil, nil
-	if say(a) == say(b) {
+	if bare(d) == bare(now) {
 		return true
 	}
 	own := base != nil && base.Status == dag.Tentative && base.MadeBy == now.MadeBy && d.MadeBy == now.MadeBy

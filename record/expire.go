@@ -87,7 +87,7 @@ func (x *expiry) timeOut(p *ResumePoint, questions []string) {
 	case p.OnTimeout == TimeoutAbort:
 		p.ApprovalStatus, p.ApprovalReason = ApprovalDenied, "nobody has decided in time"
 		p.ApprovedBy, p.ApprovedAt = pointer(&Automatic), x.now
-	case p.OnTimeout == TimeoutContinue && (p.RequiredAuthority == dag.Human || len(blocking(x.next, p.ID)) > 0):
+	case p.OnTimeout == TimeoutContinue && (p.RequiredAuthority == dag.Human || x.next.unblocked(p.ID) != nil):
 	case p.OnTimeout == TimeoutContinue:
 		p.ApprovalStatus, p.ApprovalReason = ApprovalAutomatic, "nobody has decided in time"
 		p.ApprovedBy, p.ApprovedAt = pointer(&Automatic), x.now

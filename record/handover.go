@@ -56,8 +56,9 @@ func HandOver(r *Record, point string, now time.Time) (*Work, error) {
 		return nil, r.refuse(item, ErrNotApproved, "it is denied, and stays so: go on from another point")
 	case p.ApprovalStatus != ApprovalGiven && p.ApprovalStatus != ApprovalAutomatic:
 		return nil, r.refuse(item, ErrNotApproved, "it is %s: use Approve, or AutoApprove", p.ApprovalStatus)
-	case len(blocking(r, point)) > 0:
-		return nil, r.refuse(item, ErrBlocked, "answer or skip %s first", blocking(r, point)[0])
+	}
+	if err := r.unblocked(point); err != nil {
+		return nil, err
 	}
 	w.Point = p.clone()
 	for _, q := range w.Record.QuestionsForUser {

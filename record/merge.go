@@ -131,11 +131,9 @@ func (m *merger) records(base, a, b *Record) *Record {
 	m.summary(&out.ExecutionSummary, &base.ExecutionSummary, &a.ExecutionSummary, &b.ExecutionSummary)
 	out.Decisions = items(m, "decisions", base.Decisions, a.Decisions, b.Decisions, decisionOver(base.Decisions), withVariants)
 	out.Learnings = items(m, "learnings", base.Learnings, a.Learnings, b.Learnings, nil, nil)
-	out.QuestionsForUser = items(m, "questionsForUser", base.QuestionsForUser, a.QuestionsForUser, b.QuestionsForUser,
-		over(func(q Question) bool { return q.Status != QuestionOpen }), nil)
-	out.Blockers = items(m, "blockers", base.Blockers, a.Blockers, b.Blockers, over(func(b Blocker) bool { return b.Resolved }), nil)
-	out.ResumePoints = items(m, "resumePoints", base.ResumePoints, a.ResumePoints, b.ResumePoints,
-		over(func(p ResumePoint) bool { return p.ApprovalStatus != ApprovalPending }), nil)
+	out.QuestionsForUser = items(m, "questionsForUser", base.QuestionsForUser, a.QuestionsForUser, b.QuestionsForUser, over((*Question).over), nil)
+	out.Blockers = items(m, "blockers", base.Blockers, a.Blockers, b.Blockers, over(func(b *Blocker) bool { return b.Resolved }), nil)
+	out.ResumePoints = items(m, "resumePoints", base.ResumePoints, a.ResumePoints, b.ResumePoints, over((*ResumePoint).over), nil)
 	out.Invariants = items(m, "invariants", base.Invariants, a.Invariants, b.Invariants, nil, nil)
 	out.Metadata.Tags = union(base.Metadata.Tags, a.Metadata.Tags, b.Metadata.Tags)
 	out.Metadata.Priority = either(m, "metadata", "priority", base.Metadata.Priority, a.Metadata.Priority, b.Metadata.Priority, nil)
@@ -173,12 +171,12 @@ func pick[T any](m *merger, a, b T) T {
 }
 
 // over settles what of two is over in one of them only.
-func over[T any](is func(T) bool) func(a, b T) (T, bool) {
+func over[T any](is func(*T) bool) settling[T] {
 	return func(a, b T) (T, bool) {
 		switch {
-		case is(a) && !is(b):
+		case is(&a) && !is(&b):
 			return a, true
-		case is(b) && !is(a):
+		case is(&b) && !is(&a):
 			return b, true
 		}
 		return a, false
@@ -264,27 +262,17 @@ func decisionOver(base []Decision) settling[Decision] {
 	}
 }
 
-// decision settles what is firm in one of two only; what the other chose stays as a variant.
+// decision settles what is firm in one of two only, and of two that differ in their variants alone;
+// what the other chose stays as a variant.
 func decision(a, b Decision) (Decision, bool) {
-	firm := func(d Decision) bool { return d.Status == dag.Accepted || d.Status == dag.Rejected }
+	firm := func(d *Decision) bool { return d.Status == dag.Accepted || d.Status == dag.Rejected }
 	d, settled := over(firm)(a, b)
-	if !settled {
-		if a.Description != b.Description || a.Status != b.Status || a.Rationale != b.Rationale {
-			return d, false
-		}
+	if !settled && bare(&a) != bare(&b) {
+		return d, false
 	}
 	other := a
 	if say(d) == say(a) {
 		other = b
-	}
-	if !settled { // they choose the same, and differ in what they say of it
-		one, another := a.clone(), b.clone()
-		one.Variants, another.Variants = nil, nil
-		if say(one) != say(another) {
-			return d, false
-		}
-		d = one
-		d.Variants = a.Variants
 	}
 	d = d.clone()
 	withVariants(&d, &other)
@@ -315,7 +303,7 @@ func (m *merger) effects(base, a, b []ToolEffect) []ToolEffect {
 			continue
 		}
 		if e, settled := toldOf(was, x, y); settled {
-			out = append(out, *e)
+			out = append(out, e)
 			continue
 		}
 		m.conflicts = append(m.conflicts, Conflict{"toolEffects", id, "", json.RawMessage(say(x)), json.RawMessage(say(y))})
@@ -332,15 +320,15 @@ func (m *merger) effects(base, a, b []ToolEffect) []ToolEffect {
 // toldOf settles what is told of an effect of which two records tell otherwise: the one that has
 // changed is right, unless it takes back that the effect has happened; then the one that knows
 // more.
-func toldOf(was, x, y *ToolEffect) (*ToolEffect, bool) {
+func toldOf(was, x, y *ToolEffect) (ToolEffect, bool) {
 	happened := func(e *ToolEffect) bool { return e.Status != EffectNotDone && e.Status != EffectInDoubt }
 	switch {
 	case was != nil && say(x) == say(was) && (happened(y) || !happened(x)):
-		return y, true
+		return *y, true
 	case was != nil && say(y) == say(was) && (happened(x) || !happened(y)):
-		return x, true
+		return *x, true
 	}
-	return over(func(e *ToolEffect) bool { return e.Status != EffectInDoubt })(x, y)
+	return over(func(e *ToolEffect) bool { return e.Status != EffectInDoubt })(*x, *y)
 }
 
 // short is a name for a value, made of its content.
@@ -354,7 +342,7 @@ func (m *merger) task(out, base, a, b *Task) {
 	out.Goal = either(m, "task", "goal", base.Goal, a.Goal, b.Goal, nil)
 	out.SuccessCriteria = union(base.SuccessCriteria, a.SuccessCriteria, b.SuccessCriteria)
 	out.setProgress(either(m, "task", "status", base.progress(), a.progress(), b.progress(),
-		over(func(p progress) bool { return p.Status == TaskCompleted || p.Status == TaskFailed })))
+		over(func(p *progress) bool { return p.Status == TaskCompleted || p.Status == TaskFailed })))
 }
 
 // A progress is how far a task is.
@@ -370,16 +358,21 @@ func (t *Task) setProgress(p progress) {
 }
 
 func (m *merger) summary(out, base, a, b *Summary) {
-	out.StepsCompleted = sum(base.StepsCompleted, a.StepsCompleted, b.StepsCompleted)
-	out.StepsFailed = sum(base.StepsFailed, a.StepsFailed, b.StepsFailed)
-	out.TokensConsumed = sum(base.TokensConsumed, a.TokensConsumed, b.TokensConsumed)
-	out.ElapsedMs = sum(base.ElapsedMs, a.ElapsedMs, b.ElapsedMs)
+	out.count(base, a, b)
 	out.Actions = slices.Concat(a.Actions, b.Actions)
 	slices.SortFunc(out.Actions, func(a, b Action) int {
 		return cmp.Or(cmp.Compare(a.Timestamp, b.Timestamp), cmp.Compare(say(a), say(b)))
 	})
 	out.Actions = slices.Compact(out.Actions)
 	filled(&out.Actions)
+}
+
+// count has a summary say the counts of two that have gone on from base.
+func (s *Summary) count(base, a, b *Summary) {
+	s.StepsCompleted = sum(base.StepsCompleted, a.StepsCompleted, b.StepsCompleted)
+	s.StepsFailed = sum(base.StepsFailed, a.StepsFailed, b.StepsFailed)
+	s.TokensConsumed = sum(base.TokensConsumed, a.TokensConsumed, b.TokensConsumed)
+	s.ElapsedMs = sum(base.ElapsedMs, a.ElapsedMs, b.ElapsedMs)
 }
 
 // sum is what two have made of a count, together; a count never falls.

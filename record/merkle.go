@@ -110,10 +110,13 @@ func (t *tree) add(contentHash string) {
 	if err != nil {
 		hash = []byte(contentHash) // of a version that is broken; no root of it is right
 	}
+	t.push(rfc6962.DefaultHasher.HashLeaf(hash))
+}
+
+func (t *tree) push(leaf []byte) {
 	if t.top == nil {
 		t.top = ranges.NewEmptyRange(0)
 	}
-	leaf := rfc6962.DefaultHasher.HashLeaf(hash)
 	t.leaves = append(t.leaves, leaf)
 	if err := t.top.Append(leaf, nil); err != nil {
 		panic("record: a leaf follows the one before it: " + err.Error())
@@ -134,11 +137,9 @@ func (t *tree) root() string {
 
 // first is the tree of the first leaves.
 func (t *tree) first(size int) *tree {
-	part := &tree{leaves: t.leaves[:size:size], top: ranges.NewEmptyRange(0)}
-	for _, leaf := range part.leaves {
-		if err := part.top.Append(leaf, nil); err != nil {
-			panic("record: a leaf follows the one before it: " + err.Error())
-		}
+	part := new(tree)
+	for _, leaf := range t.leaves[:size] {
+		part.push(leaf)
 	}
 	return part
 }

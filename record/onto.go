@@ -154,10 +154,7 @@ func (r *Record) ofAnother(than *Record) bool {
 func (r *Record) onto(base, part *Record) *Record {
 	out := r.Clone()
 	s, was, known := &out.ExecutionSummary, &base.ExecutionSummary, &part.ExecutionSummary
-	s.StepsCompleted = sum(known.StepsCompleted, was.StepsCompleted, s.StepsCompleted)
-	s.StepsFailed = sum(known.StepsFailed, was.StepsFailed, s.StepsFailed)
-	s.TokensConsumed = sum(known.TokensConsumed, was.TokensConsumed, s.TokensConsumed)
-	s.ElapsedMs = sum(known.ElapsedMs, was.ElapsedMs, s.ElapsedMs)
+	s.count(known, was, s)
 	heard := words(nil)
 	for _, a := range known.Actions {
 		heard[say(a)] = true

@@ -125,9 +125,7 @@ func heardItems[T item](told, was, is []T, changed func(told, was, is *T) *T) []
 // they have got a variant more, and nothing else of it is known; else it is the log's, with
 // variants of theirs.
 func heardDecision(told, was, is *Decision) *Decision {
-	a, b := was.clone(), is.clone()
-	a.Variants, b.Variants = nil, nil
-	if say(a) == say(b) {
+	if bare(was) == bare(is) {
 		return told
 	}
 	var known []Variant
@@ -135,6 +133,7 @@ func heardDecision(told, was, is *Decision) *Decision {
 		known = append(slices.Clone(told.Variants), told.variant())
 	}
 	theirs := append(slices.Clone(was.Variants), was.variant())
+	b := is.clone()
 	b.Variants = slices.DeleteFunc(slices.Clone(is.Variants), func(v Variant) bool {
 		return slices.Contains(theirs, v) && !slices.Contains(known, v)
 	})
@@ -148,8 +147,7 @@ func advanced(told, r, fresh *Record) (*Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	ended := slices.DeleteFunc(fresh.Clone().QuestionsForUser, func(q Question) bool { return q.Status == QuestionOpen })
-	next.QuestionsForUser = put(next.QuestionsForUser, ended...)
+	next.QuestionsForUser = put(next.QuestionsForUser, settledOf(fresh.Clone().QuestionsForUser, nil, (*Question).over)...)
 	next.leave(told, fresh)
 	return next, nil
 }
@@ -164,7 +162,7 @@ func (r *Record) keeping(told *Record) *Record {
 	out.Decisions = keepItems(out.Decisions, told.Decisions, nil)
 	out.Learnings = keepItems(out.Learnings, told.Learnings, nil)
 	out.Invariants = keepItems(out.Invariants, told.Invariants, nil)
-	out.QuestionsForUser = keepItems(out.QuestionsForUser, told.QuestionsForUser, func(q *Question) bool { return q.Status != QuestionOpen })
+	out.QuestionsForUser = keepItems(out.QuestionsForUser, told.QuestionsForUser, (*Question).over)
 	out.Blockers = keepItems(out.Blockers, told.Blockers, func(b *Blocker) bool { return b.ReportedBy != Automatic })
 	return out
 }

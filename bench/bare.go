@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/binary"
 	"os"
 	"slices"
@@ -95,7 +96,7 @@ func (b *bare) alone(goroutines int) contender {
 			})
 		}
 		all.Wait()
-		return firstError(errs)
+		return cmp.Or(errs...)
 	}
 }
 
@@ -120,13 +121,4 @@ func (b *bare) commitValues(kind byte, ts uint64, values [][]byte) error {
 		}
 	}
 	return txn.CommitAt(ts, nil)
-}
-
-func firstError(errs []error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

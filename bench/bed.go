@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"strconv"
@@ -76,14 +77,14 @@ func (b *bed) runsWith(g *dag.Graph[Work], at int, o dispatcher.Options) contend
 				all.Go(func() { last[i], errs[i] = d.Start(ctx, run, nil) })
 			}
 			all.Wait()
-			if err := firstError(errs); err != nil {
+			if err := cmp.Or(errs...); err != nil {
 				return err
 			}
 		}
 		for i, r := range last {
 			errs[i] = ranAll(r, nodes)
 		}
-		return firstError(errs)
+		return cmp.Or(errs...)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
@@ -48,21 +49,25 @@ func chains(s session) ([]row, error) {
 		"a further node of 10 000 (%.0f ns) to one of 100 (%.0f ns)", long.median(), short.median())), nil
 }
 
-// starts runs a chain of n nodes without a store, under a context that can be cancelled.
-func starts(n int) contender {
-	d := dispatch(chain(n, step), nil, dispatcher.Options{})
+// starts runs a chain of n nodes.
+func starts(n int) contender { return started(chain(n, step), n) }
+
+// started runs a graph, whose runs count to so much, without a store, under a context that can be
+// cancelled.
+func started(g *dag.Graph[Work], count int) contender {
+	d := dispatch(g, nil, dispatcher.Options{})
 	return func(times int) error {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		var last *dispatcher.Result[Work]
 		for range times {
-			r, err := d.Start(ctx, "chain", nil)
+			r, err := d.Start(ctx, "run", nil)
 			if err != nil {
 				return err
 			}
 			last = r
 		}
-		return countsTo(last, n)
+		return countsTo(last, count)
 	}
 }
 
@@ -78,19 +83,15 @@ func countsTo[S any, C counting[S]](r *dispatcher.Result[S], want int) error {
 // handOvers runs n bodies one after the other, each in a goroutine of its own that hands
 // over to the next one by a channel.
 func handOvers(n int) contender {
-	return func(times int) error {
-		ctx, cancel := context.WithCancel(context.Background())
-		defer cancel()
-		for range times {
-			var p plain
-			done := make(chan error)
-			for range n {
-				go func() { done <- plainStep(ctx, &p) }()
-				if err := <-done; err != nil {
-					return err
-				}
+	return each(func(ctx context.Context) error {
+		var p plain
+		done := make(chan error)
+		for range n {
+			go func() { done <- plainStep(ctx, &p) }()
+			if err := <-done; err != nil {
+				return err
 			}
 		}
 		return nil
-	}
+	})
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"os"
@@ -12,6 +13,20 @@ import (
 
 // A contender is one way of doing a thing. It does it n times.
 type contender func(n int) error
+
+// each is a contender that does it under a context that can be cancelled.
+func each(do func(ctx context.Context) error) contender {
+	return func(times int) error {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		for range times {
+			if err := do(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
 
 // A stage makes all ready for doing a thing n times. Only do is timed; end, which may be nil,
 // clears away. Contenders whose windows must not see what earlier ones left behind are stages.

@@ -4,8 +4,6 @@ import (
 	"context"
 
 	"golang.org/x/sync/errgroup"
-
-	"github.com/pawlgo/pawl/dispatcher"
 )
 
 const width = 100
@@ -21,35 +19,9 @@ func fans(s session) ([]row, error) {
 		"a run %.3g µs, an errgroup %.3g µs", all[0].median()*1e-3, all[1].median()*1e-3)}, nil
 }
 
-func fanOuts() contender {
-	d := dispatch(fan(width), nil, dispatcher.Options{})
-	return func(times int) error {
-		ctx, cancel := context.WithCancel(context.Background())
-		defer cancel()
-		var last *dispatcher.Result[Work]
-		for range times {
-			r, err := d.Start(ctx, "fan", nil)
-			if err != nil {
-				return err
-			}
-			last = r
-		}
-		return countsTo(last, width+2)
-	}
-}
+func fanOuts() contender { return started(fan(width), width+2) }
 
-func groups() contender {
-	return func(times int) error {
-		ctx, cancel := context.WithCancel(context.Background())
-		defer cancel()
-		for range times {
-			if err := group(ctx); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-}
+func groups() contender { return each(group) }
 
 func group(ctx context.Context) error {
 	p := new(plain)

@@ -81,16 +81,7 @@ func beside(ctx context.Context, do func() error) error {
 
 // apart is a contender that does it beside itself.
 func apart(do func(ctx context.Context) error) contender {
-	return func(times int) error {
-		ctx, cancel := context.WithCancel(context.Background())
-		defer cancel()
-		for range times {
-			if err := beside(ctx, func() error { return do(ctx) }); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
+	return each(func(ctx context.Context) error { return beside(ctx, func() error { return do(ctx) }) })
 }
 
 // inTurn does what n nodes do, one after the other, each of which turns so often besides.

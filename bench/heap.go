@@ -1,10 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"runtime"
 	"strconv"
 	"sync"
@@ -48,13 +48,7 @@ func heaps(s session) ([]row, error) {
 
 // openQuiet opens a store whose memory does not change meanwhile: its tables are large enough.
 func openQuiet(s session) (*bed, error) {
-	dir, err := os.MkdirTemp(s.dir, "quiet-")
-	if err != nil {
-		return nil, err
-	}
-	b := &bed{dir: dir}
-	b.store, err = badgerstore.OpenUnsynced(context.Background(), dir, badgerstore.Large())
-	return b, err
+	return openBedWith(s, false, badgerstore.Large())
 }
 
 // resting returns what so many runs take that wait, and how many goroutines there are more: one of
@@ -115,13 +109,13 @@ func flyingHeap(s session, runs int) (float64, error) {
 		case <-began:
 		case <-ctx.Done():
 			all.Wait()
-			return 0, firstError(errs)
+			return 0, cmp.Or(errs...)
 		}
 	}
 	bytes := live() - heap
 	cancel(dispatcher.ErrDrain)
 	all.Wait()
-	return bytes, firstError(errs)
+	return bytes, cmp.Or(errs...)
 }
 
 // live returns the bytes of the heap that are in use, and of stacks.

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
-	"github.com/pawlgo/pawl/checkpoint/badgerstore"
 	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
 )
@@ -148,19 +147,21 @@ func recovered(dir string, runs int) (r recovery, err error) {
 	failed := make(chan error, runs+1) // of each run, and of the listing
 	var flights sync.WaitGroup
 	flights.Go(func() { // ends with its runs, which end when ctx does
-		err := eachRunning(ctx, b.store, func(info checkpoint.Info) {
+		running := checkpoint.Filter{Status: []checkpoint.Status{checkpoint.StatusRunning}, Limit: 1_000}
+		for info, err := range checkpoint.Runs(ctx, b.store, running) {
+			if err != nil {
+				failed <- err
+				return
+			}
 			there = append(there, info)
 			flights.Go(func() {
 				if _, err := d.Run(ctx, info.Run, nil); ctx.Err() == nil {
 					failed <- fmt.Errorf("a recovered run ended: %w", err)
 				}
 			})
-		})
-		if err == nil && len(there) < runs {
-			err = fmt.Errorf("%d runs in flight are listed, of %d", len(there), runs)
 		}
-		if err != nil {
-			failed <- err
+		if len(there) < runs {
+			failed <- fmt.Errorf("%d runs in flight are listed, of %d", len(there), runs)
 		}
 	})
 	if r.first, err = until(first, failed, began); err == nil {
@@ -201,18 +202,4 @@ func readLogs(store checkpoint.Store, runs []checkpoint.Info) (float64, error) {
 		}
 	}
 	return time.Since(began).Seconds(), nil
-}
-
-func eachRunning(ctx context.Context, store *badgerstore.Store, do func(checkpoint.Info)) error {
-	f := checkpoint.Filter{Status: []checkpoint.Status{checkpoint.StatusRunning}, Limit: 1_000}
-	for {
-		page, err := store.List(ctx, f)
-		if err != nil || len(page) == 0 {
-			return err
-		}
-		for _, info := range page {
-			do(info)
-		}
-		f.After = page[len(page)-1].Run
-	}
 }

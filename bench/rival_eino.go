@@ -110,17 +110,10 @@ func (m einoMode) fan(width int) (contender, error) {
 
 // einoRuns calls g under a context that can be cancelled, and checks what it returns.
 func einoRuns(g einoGraph, count int) contender {
-	return func(times int) error {
-		ctx, cancel := context.WithCancel(context.Background())
-		defer cancel()
-		for range times {
-			p, err := g.Invoke(ctx, plain{})
-			if err := counted(p, err, count); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
+	return each(func(ctx context.Context) error {
+		p, err := g.Invoke(ctx, plain{})
+		return counted(p, err, count)
+	})
 }
 
 func counted(p plain, err error, want int) error {

@@ -10,19 +10,15 @@ import (
 
 // errgroups runs n bodies one after the other, each in an errgroup of its own.
 func errgroups(n int) contender {
-	return func(times int) error {
-		ctx, cancel := context.WithCancel(context.Background())
-		defer cancel()
-		for range times {
-			var p plain
-			for range n {
-				g, inner := errgroup.WithContext(ctx)
-				g.Go(func() error { return plainStep(inner, &p) })
-				if err := g.Wait(); err != nil {
-					return err
-				}
+	return each(func(ctx context.Context) error {
+		var p plain
+		for range n {
+			g, inner := errgroup.WithContext(ctx)
+			g.Go(func() error { return plainStep(inner, &p) })
+			if err := g.Wait(); err != nil {
+				return err
 			}
 		}
 		return nil
-	}
+	})
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -103,7 +104,7 @@ func waiting(s session, g *dag.Graph[Work], runs int) (*crowd, error) {
 		})
 	}
 	all.Wait()
-	if err := firstError(errs); err != nil {
+	if err := cmp.Or(errs...); err != nil {
 		return nil, err
 	}
 	if c.listed, err = listed(b.store, runs/2); err != nil {
@@ -125,23 +126,15 @@ func waiting(s session, g *dag.Graph[Work], runs int) (*crowd, error) {
 // order of their names.
 func listed(store checkpoint.Store, n int) ([]string, error) {
 	var ids []string
-	for len(ids) < n {
-		f := checkpoint.Filter{Limit: min(n-len(ids), 1_000)}
-		if len(ids) > 0 {
-			f.After = ids[len(ids)-1]
-		}
-		page, err := store.List(context.Background(), f)
+	for info, err := range checkpoint.Runs(context.Background(), store, checkpoint.Filter{Limit: 1_000}) {
 		if err != nil {
 			return nil, err
 		}
-		if len(page) == 0 {
-			return nil, fmt.Errorf("%d runs listed of %d", len(ids), n)
-		}
-		for _, info := range page {
-			ids = append(ids, info.Run)
+		if ids = append(ids, info.Run); len(ids) == n {
+			return ids, nil
 		}
 	}
-	return ids, nil
+	return nil, fmt.Errorf("%d runs listed of %d", len(ids), n)
 }
 
 func (c *crowd) name(i int) string { return "run-" + strconv.Itoa(i) }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -182,5 +183,5 @@ func bareTail(s session, alone bool) (p99 float64, err error) {
 	}()
 	p99, err = slowest(timesOf(s, atOnce, func() error { return b.commit(1) }))
 	stop.Store(true)
-	return p99, firstError([]error{err, <-ended})
+	return p99, cmp.Or(err, <-ended)
 }

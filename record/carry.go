@@ -13,29 +13,23 @@ import (
 // is weakened by way of another record. base is what both have gone on from, nil if nothing is.
 func carried(base, was, next *Record, by Author) error {
 	base, was, next = cloned(base), cloned(was), cloned(next)
-	questions := index(next.QuestionsForUser)
-	for i := range was.QuestionsForUser {
-		q := &was.QuestionsForUser[i]
-		now := questions[q.ID]
+	for q, now := range pairs(was.QuestionsForUser, next.QuestionsForUser) {
 		if admits(q.RequiredAuthority, by) || now != nil && q.becomes(now) {
 			continue
 		}
 		return was.refuse(fmt.Sprintf("question %q", q.ID), ErrAuthority,
 			"%s may not bring in what the other record says of it: it needs a %s", by, q.RequiredAuthority)
 	}
-	points := index(next.ResumePoints)
-	for i := range was.ResumePoints {
-		if p := &was.ResumePoints[i]; points[p.ID] == nil && !admits(p.RequiredAuthority, by) {
+	for p, now := range pairs(was.ResumePoints, next.ResumePoints) {
+		if now == nil && !admits(p.RequiredAuthority, by) {
 			return was.refuse(fmt.Sprintf("resume point %q", p.ID), ErrAuthority, "%s may not take it away: it needs a %s", by, p.RequiredAuthority)
 		}
 	}
 	if err := gates(was, next, by); err != nil {
 		return err
 	}
-	decisions, before := index(next.Decisions), index(base.Decisions)
-	for i := range was.Decisions {
-		d := &was.Decisions[i]
-		now := decisions[d.ID]
+	before := index(base.Decisions)
+	for d, now := range pairs(was.Decisions, next.Decisions) {
 		if now != nil && d.becomes(now, before[d.ID]) || slices.Contains(d.OverridableBy, by.Type) {
 			continue
 		}
@@ -47,10 +41,7 @@ func carried(base, was, next *Record, by Author) error {
 
 // gates returns an error unless each resume point of was that next has is as its gate allows.
 func gates(was, next *Record, by Author) error {
-	points := index(next.ResumePoints)
-	for i := range was.ResumePoints {
-		p := &was.ResumePoints[i]
-		now := points[p.ID]
+	for p, now := range pairs(was.ResumePoints, next.ResumePoints) {
 		if now == nil || admits(p.RequiredAuthority, by) || p.becomes(now) {
 			continue
 		}

@@ -15,33 +15,23 @@ func guard(was, next *Record, by Author) error {
 	if err := signed(was, next, by); err != nil {
 		return err
 	}
-	decisions := index(next.Decisions)
-	for i := range was.Decisions {
-		d := &was.Decisions[i]
-		now := decisions[d.ID]
+	for d, now := range pairs(was.Decisions, next.Decisions) {
 		if now != nil && (say(now) == say(d) || d.Status == dag.Tentative && d.MadeBy == by && now.MadeBy == by) {
 			continue
 		}
 		return was.refuse(fmt.Sprintf("decision %q", d.ID), ErrAuthority, "an update does not change it: use Override")
 	}
-	questions := index(next.QuestionsForUser)
-	for i := range was.QuestionsForUser {
-		q := &was.QuestionsForUser[i]
-		if now := questions[q.ID]; now == nil || say(now) != say(q) {
+	for q, now := range pairs(was.QuestionsForUser, next.QuestionsForUser) {
+		if now == nil || say(now) != say(q) {
 			return was.refuse(fmt.Sprintf("question %q", q.ID), ErrAuthority, "an update does not change it: use Answer or Skip")
 		}
 	}
-	points := index(next.ResumePoints)
-	for i := range was.ResumePoints {
-		p := &was.ResumePoints[i]
-		if now := points[p.ID]; now == nil || say(now) != say(p) {
+	for p, now := range pairs(was.ResumePoints, next.ResumePoints) {
+		if now == nil || say(now) != say(p) {
 			return was.refuse(fmt.Sprintf("resume point %q", p.ID), ErrAuthority, "an update does not change it: use Approve or Deny")
 		}
 	}
-	effects := index(next.ToolEffects)
-	for i := range was.ToolEffects {
-		e := &was.ToolEffects[i]
-		now := effects[e.ID]
+	for e, now := range pairs(was.ToolEffects, next.ToolEffects) {
 		if now == nil || say(now) != say(e) && !e.foundOut(now) {
 			return was.refuse(fmt.Sprintf("effect %q", e.ID), ErrSettled, "what has happened is not changed, and of one in doubt no more is said than what came of it: add another effect")
 		}
@@ -66,17 +56,12 @@ func signed(was, next *Record, by Author) error {
 		}
 		return by.Type == dag.Human || a.Type == by.Type && a.ID == by.ID
 	}
-	decisions := index(was.Decisions)
-	for i := range next.Decisions {
-		d := &next.Decisions[i]
-		if decisions[d.ID] == nil && !own(&d.MadeBy) {
+	for d, old := range pairs(next.Decisions, was.Decisions) {
+		if old == nil && !own(&d.MadeBy) {
 			return was.refuse(fmt.Sprintf("decision %q", d.ID), ErrAuthority, "%s may not decide in the name of %s", by, d.MadeBy)
 		}
 	}
-	learnings := index(was.Learnings)
-	for i := range next.Learnings {
-		l := &next.Learnings[i]
-		old := learnings[l.ID]
+	for l, old := range pairs(next.Learnings, was.Learnings) {
 		if old != nil && say(old) == say(l) {
 			continue
 		}
@@ -90,17 +75,13 @@ func signed(was, next *Record, by Author) error {
 
 // fresh returns an error unless what is new in next has still to be decided.
 func fresh(was, next *Record) error {
-	questions := index(was.QuestionsForUser)
-	for i := range next.QuestionsForUser {
-		q := &next.QuestionsForUser[i]
-		if questions[q.ID] == nil && (q.Status != QuestionOpen || q.AnsweredBy != nil) {
+	for q, old := range pairs(next.QuestionsForUser, was.QuestionsForUser) {
+		if old == nil && (q.Status != QuestionOpen || q.AnsweredBy != nil) {
 			return was.refuse(fmt.Sprintf("question %q", q.ID), ErrAuthority, "a new one is open: add it so, and use Answer or Skip")
 		}
 	}
-	points := index(was.ResumePoints)
-	for i := range next.ResumePoints {
-		p := &next.ResumePoints[i]
-		if points[p.ID] == nil && (p.ApprovalStatus != ApprovalPending || p.ApprovedBy != nil) {
+	for p, old := range pairs(next.ResumePoints, was.ResumePoints) {
+		if old == nil && (p.ApprovalStatus != ApprovalPending || p.ApprovedBy != nil) {
 			return was.refuse(fmt.Sprintf("resume point %q", p.ID), ErrAuthority, "a new one is pending: add it so, and use Approve")
 		}
 	}

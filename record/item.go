@@ -2,6 +2,7 @@ package record
 
 import (
 	"encoding/json"
+	"iter"
 	"slices"
 	"strings"
 )
@@ -50,6 +51,18 @@ func index[T item](list []T) map[string]*T {
 		}
 	}
 	return all
+}
+
+// pairs yields each item of a list, and the one of its id in another list, nil if there is none.
+func pairs[T item](list, other []T) iter.Seq2[*T, *T] {
+	return func(yield func(x, y *T) bool) {
+		all := index(other)
+		for i := range list {
+			if x := &list[i]; !yield(x, all[idOf(x)]) {
+				return
+			}
+		}
+	}
 }
 
 // put adds items, or has each take the place of the one of its id.

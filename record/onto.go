@@ -177,11 +177,10 @@ func (r *Record) onto(base, part *Record) *Record {
 // ontoItems puts before a list what it lacks of base. Of the part that it has heard it gets what
 // base has made of that since, where it has changed nothing, or base has settled it.
 func ontoItems[T item](list, base, part []T, settled func(*T) bool) []T {
-	has, inBase, known := index(list), index(base), index(part)
+	inBase, known := index(base), index(part)
 	var out []T
-	for i := range base {
-		x := &base[i]
-		if was := known[idOf(x)]; has[idOf(x)] == nil && (was == nil || say(x) != say(was)) {
+	for x, has := range pairs(base, list) {
+		if was := known[idOf(x)]; has == nil && (was == nil || say(x) != say(was)) {
 			out = append(out, *x)
 		}
 	}

@@ -170,9 +170,8 @@ func (r *Record) keeping(told *Record) *Record {
 // keepItems puts before a list what it lacks of what was told, if it is to be kept; nil is all.
 func keepItems[T item](list, told []T, keeps func(*T) bool) []T {
 	var kept []T
-	has := index(list)
-	for i := range told {
-		if x := &told[i]; has[idOf(x)] == nil && (keeps == nil || keeps(x)) {
+	for x, has := range pairs(told, list) {
+		if has == nil && (keeps == nil || keeps(x)) {
 			kept = append(kept, *x)
 		}
 	}

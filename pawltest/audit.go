@@ -31,8 +31,8 @@ type audit struct {
 	beside []bool
 
 	mu   sync.Mutex
-	want []expected // what has still to come
-	ends bool       // the log ends interrupts before and after visits here
+	want []checkpoint.Entry // what has still to come
+	ends bool               // the log ends interrupts before and after visits here
 	// something here follows from an attempt or an effect that failed, which does not run again:
 	// not all may come
 	loose bool
@@ -42,11 +42,6 @@ type audit struct {
 
 // errEnough ends a call from which nothing more is wanted.
 var errEnough = errors.New("pawltest: what the log says has been seen")
-
-// An expected entry is one that the log goes on with.
-type expected struct {
-	checkpoint.Entry
-}
 
 // begin says that the run goes on from entry cut, and that what the log says up to end has to
 // come of it.
@@ -64,13 +59,13 @@ func (s *audit) begin(cut, end int) {
 		s.loose = s.loose || e.Kind == checkpoint.AttemptFailed || s.beside[i]
 		name, there := s.called(i)
 		if e.Path = name; there && computed(&e) {
-			s.want = append(s.want, expected{e})
+			s.want = append(s.want, e)
 		}
 	}
 }
 
 // end returns what has not come, and what was otherwise.
-func (s *audit) end() (missing []expected, found []string) {
+func (s *audit) end() (missing []checkpoint.Entry, found []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.loose {
@@ -107,7 +102,7 @@ func computed(e *checkpoint.Entry) bool {
 func (s *audit) concerns(visit string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.ContainsFunc(s.want, func(e expected) bool {
+	return slices.ContainsFunc(s.want, func(e checkpoint.Entry) bool {
 		return e.Path == visit || strings.HasPrefix(e.Path, visit+"/")
 	})
 }
@@ -243,21 +238,23 @@ func (s *audit) compare(e *checkpoint.Entry) error {
 	case !computed(e):
 		return nil
 	}
-	i := slices.IndexFunc(s.want, func(w expected) bool { return w.Path == e.Path && (w.Kind == e.Kind || w.lands() && lands(e)) })
+	i := slices.IndexFunc(s.want, func(w checkpoint.Entry) bool {
+		return w.Path == e.Path && (w.Kind == e.Kind || lands(&w) && lands(e))
+	})
 	if i < 0 {
 		s.otherwise(e)
 		return nil
 	}
 	w := s.want[i]
 	s.want = slices.Delete(s.want, i, i+1)
-	s.found = append(s.found, w.differences(e)...)
+	s.found = append(s.found, differences(&w, e)...)
 	return nil
 }
 
 // without leaves out a visit, and what ends when it has ended: of what follows from these not all
 // may come.
 func (s *audit) without(visit string) {
-	s.want = slices.DeleteFunc(s.want, func(w expected) bool {
+	s.want = slices.DeleteFunc(s.want, func(w checkpoint.Entry) bool {
 		return w.Path == "" || w.Path == visit || strings.HasPrefix(visit, w.Path+"/")
 	})
 	s.loose = true
@@ -293,15 +290,13 @@ func gates(e *checkpoint.Entry, key string) bool {
 	return dispatcher.InterruptKind(i.Kind) == dispatcher.KindEffect && i.Key == key
 }
 
-func (w *expected) lands() bool { return lands(&w.Entry) }
-
 // failed is told of a visit that fails where the log has something else.
 func (s *audit) failed(e *checkpoint.Entry) {
 	for i, w := range s.want {
 		if w.Path == e.Path {
 			var f checkpoint.FailedAttempt
 			decode(e.Data, &f)
-			s.found = append(s.found, fmt.Sprintf("%s, and now it fails (%s): %s", w.says(), f.Kind, clip(f.Message)))
+			s.found = append(s.found, fmt.Sprintf("%s, and now it fails (%s): %s", says(&w), f.Kind, clip(f.Message)))
 			s.want = slices.Delete(s.want, i, i+1)
 			return
 		}
@@ -311,47 +306,45 @@ func (s *audit) failed(e *checkpoint.Entry) {
 // otherwise is told of an iteration that begins where the log has the end of its Loop, or
 // the other way round.
 func (s *audit) otherwise(e *checkpoint.Entry) {
-	is := expected{*e}
 	for i, w := range s.want {
 		goes := w.Kind == checkpoint.Done && e.Kind == checkpoint.Entered && strings.HasPrefix(e.Path, w.Path+"/")
 		ends := w.Kind == checkpoint.Entered && e.Kind == checkpoint.Done && strings.HasPrefix(w.Path, e.Path+"/")
 		if goes || ends {
-			s.found = append(s.found, fmt.Sprintf("%s, and now %s", w.says(), is.comes()))
+			s.found = append(s.found, fmt.Sprintf("%s, and now %s", says(&w), comes(e)))
 			s.want = slices.Delete(s.want, i, i+1)
 			return
 		}
 	}
 }
 
-// comes tells the same of what comes now.
-func (w *expected) comes() string {
-	return strings.NewReplacer(" was ", " is ", " ended", " ends", " asked", " asks").Replace(w.says())
-}
-
-// says tells what the log says.
-func (w *expected) says() string {
-	switch w.Kind {
+// says tells what the log says by an entry.
+func says(e *checkpoint.Entry) string {
+	switch e.Kind {
 	case checkpoint.Done:
-		if w.Outcome != "" {
-			return fmt.Sprintf("visit %s was done with outcome %s", w.Path, w.Outcome)
+		if e.Outcome != "" {
+			return fmt.Sprintf("visit %s was done with outcome %s", e.Path, e.Outcome)
 		}
-		return fmt.Sprintf("visit %s was done", w.Path)
+		return fmt.Sprintf("visit %s was done", e.Path)
 	case checkpoint.Entered:
-		return fmt.Sprintf("%s was entered", w.Path)
+		return fmt.Sprintf("%s was entered", e.Path)
 	case checkpoint.Superstep:
-		return fmt.Sprintf("superstep %s@%d ended", w.Path, w.Step)
+		return fmt.Sprintf("superstep %s@%d ended", e.Path, e.Step)
 	}
-	return fmt.Sprintf("visit %s asked", w.Path)
+	return fmt.Sprintf("visit %s asked", e.Path)
 }
 
-// differences says what is otherwise in e, which is to be the same.
-func (w *expected) differences(e *checkpoint.Entry) []string {
+// comes tells the same of an entry that comes now.
+func comes(e *checkpoint.Entry) string {
+	return strings.NewReplacer(" was ", " is ", " ended", " ends", " asked", " asks").Replace(says(e))
+}
+
+// differences says what is otherwise in e, which is to be the same as w.
+func differences(w, e *checkpoint.Entry) []string {
 	if w.Kind != e.Kind {
-		is := expected{*e}
-		return []string{fmt.Sprintf("%s, and now %s", w.says(), is.comes())}
+		return []string{fmt.Sprintf("%s, and now %s", says(w), comes(e))}
 	}
 	var all []string
-	subject := strings.TrimSuffix(w.says(), " was done")
+	subject := strings.TrimSuffix(says(w), " was done")
 	if w.Outcome != e.Outcome {
 		all = append(all, fmt.Sprintf("visit %s took %s, takes %s", w.Path, orNothing(w.Outcome), orNothing(e.Outcome)))
 		subject = "visit " + w.Path
@@ -370,7 +363,7 @@ func (w *expected) differences(e *checkpoint.Entry) []string {
 		was, is = string(uncaptured(w.Data)), string(uncaptured(e.Data))
 	}
 	if was != is {
-		all = append(all, fmt.Sprintf("%s with %s, and now with %s", w.says(), orNothing(was), orNothing(is)))
+		all = append(all, fmt.Sprintf("%s with %s, and now with %s", says(w), orNothing(was), orNothing(is)))
 	}
 	return all
 }

@@ -273,7 +273,7 @@ func (r *replayer[S]) again(d *dispatcher.Dispatcher[S], cut, end int) bool {
 	case err != nil && !errors.Is(err, errEnough) && !errors.As(err, &rest):
 		r.tell("it can't go on: %v", err)
 	case len(missing) > 0:
-		r.tell("%s, and now it is not", missing[0].says())
+		r.tell("%s, and now it is not", says(&missing[0]))
 	}
 	return true
 }

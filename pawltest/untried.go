@@ -16,7 +16,7 @@ type untried struct {
 }
 
 // add notes what an append says.
-func (u *untried) add(want []expected, why []string) {
+func (u *untried) add(want []checkpoint.Entry, why []string) {
 	if u.what == nil {
 		u.why = why
 	}

@@ -61,7 +61,7 @@ func (w *world) holds(g guard) bool {
 list:
 	for terms := range g.lists {
 		for t := terms; t != nil; t = t.next {
-			if !t.in.has(w.values[t.variable]) {
+			if v := w.values[t.variable]; t.in[v/64]&(1<<(v%64)) == 0 {
 				continue list
 			}
 		}

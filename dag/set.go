@@ -11,8 +11,7 @@ type set []uint64
 
 func newSet(domain int) set { return make(set, (domain+63)/64) }
 
-func (s set) add(i int)      { s[i/64] |= 1 << (i % 64) }
-func (s set) has(i int) bool { return s[i/64]&(1<<(i%64)) != 0 }
+func (s set) add(i int) { s[i/64] |= 1 << (i % 64) }
 
 func (s set) count() int {
 	n := 0

@@ -2,7 +2,8 @@ package checkpoint
 
 import (
 	"context"
-	"reflect"
+
+	"github.com/pawlgo/pawl/internal/misuse"
 )
 
 // An ArgumentError says which argument a call can't do without. Nothing has happened.
@@ -22,7 +23,7 @@ func (e *ArgumentError) Error() string {
 // nil: what a store checks before a call begins.
 func CheckContext(ctx context.Context) error {
 	if ctx == nil {
-		return &ArgumentError{aCall, "context", nilContext}
+		return &ArgumentError{aCall, "context", misuse.NoContext}
 	}
 	return ctx.Err()
 }
@@ -30,23 +31,15 @@ func CheckContext(ctx context.Context) error {
 // aCall is one that may be any of a store's.
 const aCall = "a call of a store"
 
-const nilContext = "is nil: use context.Background() if nothing is to end the call"
-
 // needs refuses what Export and Import can't do without. way is the reader or the writer.
 func needs(ctx context.Context, call string, s Store, argument string, way any) error {
 	switch {
 	case ctx == nil:
-		return &ArgumentError{call, "context", nilContext}
-	case missing(s):
+		return &ArgumentError{call, "context", misuse.NoContext}
+	case misuse.Missing(s):
 		return &ArgumentError{call, "store", "is nil: open one"}
-	case missing(way):
+	case misuse.Missing(way):
 		return &ArgumentError{call, argument, "is nil: open a file"}
 	}
 	return nil
-}
-
-// missing reports whether there is nothing, or a nil pointer, behind an interface.
-func missing(v any) bool {
-	p := reflect.ValueOf(v)
-	return !p.IsValid() || p.Kind() == reflect.Pointer && p.IsNil()
 }

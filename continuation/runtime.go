@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dispatcher"
+	"github.com/pawlgo/pawl/internal/misuse"
 )
 
 // Runs is what a [Runtime] needs of a *dispatcher.Dispatcher, whatever the state of its graph is.
@@ -76,7 +76,7 @@ type Runtime struct {
 // so nothing should be serving the old name on the store any more. It returns an [*ArgumentError]
 // if the dispatcher is nil or has no store, or if an option is negative.
 func New(d Runs, o Options) (*Runtime, error) {
-	if v := reflect.ValueOf(d); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+	if misuse.Missing(d) {
 		return nil, &ArgumentError{"the dispatcher", "is nil: make one with dispatcher.New"}
 	}
 	if d.Store() == nil {

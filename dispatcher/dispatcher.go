@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
-	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/internal/misuse"
 )
 
 // A Dispatcher runs one graph over one store. It is safe for concurrent use, holds no goroutines
@@ -60,7 +60,7 @@ func New[S any](g *dag.Graph[S], store checkpoint.Store, o Options) (*Dispatcher
 	if g == nil || g.Plan() == nil {
 		return nil, &OptionError{"graph", "is nil or the zero Graph: make it with Build"}
 	}
-	if v := reflect.ValueOf(store); v.Kind() == reflect.Pointer && v.IsNil() {
+	if store != nil && misuse.Missing(store) {
 		return nil, &OptionError{"store", fmt.Sprintf("is a nil %T: open one, or give nil itself for runs without a log", store)}
 	}
 	c := &core{plan: g.Plan(), store: store, opts: o, owner: uuid.NewString()}

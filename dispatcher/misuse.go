@@ -1,6 +1,10 @@
 package dispatcher
 
-import "context"
+import (
+	"context"
+
+	"github.com/pawlgo/pawl/internal/misuse"
+)
 
 // inside is the core of d, nil if d is nil or was not made by New: each call refuses that by
 // called before it does anything.
@@ -26,7 +30,7 @@ func (c *core) called(ctx context.Context) error {
 	case c == nil:
 		return &OptionError{"Dispatcher", "is nil: make one with New"}
 	case ctx == nil:
-		return &OptionError{"context", "is nil: use context.Background() if nothing is to end the call"}
+		return &OptionError{"context", misuse.NoContext}
 	}
 	return nil
 }

@@ -3,13 +3,13 @@ package metrics
 import (
 	"errors"
 	"fmt"
-	"reflect"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
+	"github.com/pawlgo/pawl/internal/misuse"
 )
 
 // Metrics counts what dispatchers and stores tell it. Make one with [New]. A nil or zero Metrics
@@ -45,7 +45,7 @@ var (
 // prometheus.AlreadyRegisteredError: one Metrics serves a whole process. A nil reg is an
 // [*ArgumentError].
 func New(reg prometheus.Registerer) (*Metrics, error) {
-	if v := reflect.ValueOf(reg); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+	if misuse.Missing(reg) {
 		return nil, &ArgumentError{"registerer", "is nil: give prometheus.DefaultRegisterer, or a registry of your own"}
 	}
 	m := &Metrics{

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dispatcher"
+	"github.com/pawlgo/pawl/internal/misuse"
 )
 
 // Runs are what a [Namer] needs of a *dispatcher.Dispatcher, of any state. Its graph has to be the
@@ -53,7 +53,7 @@ func (e *RuleError) Error() string {
 func New(of Runs, rules ...Rule) (*Namer, error) {
 	n := &Namer{of: of, runs: map[string]*reading{}}
 	var bad []error
-	if v := reflect.ValueOf(of); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+	if misuse.Missing(of) {
 		bad = append(bad, &RuleError{"", "there is no dispatcher: make one with dispatcher.New"})
 	}
 	seen := map[string]bool{}
@@ -111,7 +111,7 @@ func (n *Namer) read(ctx context.Context, run string, tail bool) (all []Mileston
 	case n == nil || n.of == nil:
 		return nil, &dispatcher.OptionError{Option: "Namer", Reason: "is nil or the zero Namer: make it with New"}
 	case ctx == nil:
-		return nil, &dispatcher.OptionError{Option: "context", Reason: "is nil: use context.Background() if nothing is to end the call"}
+		return nil, &dispatcher.OptionError{Option: "context", Reason: misuse.NoContext}
 	}
 	defer func() {
 		if err != nil && ctx.Err() != nil {

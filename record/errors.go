@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"strings"
 
 	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/internal/misuse"
 )
 
 var (
@@ -142,13 +142,7 @@ func (l *Ledger) called(ctx context.Context, call string) error {
 	case l == nil || l.store == nil:
 		return &ArgumentError{call, "Ledger", "is nil or the zero Ledger: make it with NewLedger"}
 	case ctx == nil:
-		return &ArgumentError{call, "context", "is nil: use context.Background() if nothing is to end the call"}
+		return &ArgumentError{call, "context", misuse.NoContext}
 	}
 	return nil
-}
-
-// missing reports whether there is nothing, or a nil pointer, behind an interface.
-func missing(v any) bool {
-	p := reflect.ValueOf(v)
-	return !p.IsValid() || p.Kind() == reflect.Pointer && p.IsNil()
 }

@@ -7,13 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/pawlgo/pawl/internal/misuse"
 )
 
 // Export writes all versions of a record, oldest first: one line of canonical JSON each, which any
 // program that knows the format can read. A record that is broken is a [*BrokenError]. The errors
 // of w are returned as they are; what was written then is not all.
 func (l *Ledger) Export(ctx context.Context, id string, w io.Writer) error {
-	if missing(w) {
+	if misuse.Missing(w) {
 		return &ArgumentError{"Export", "writer", "is nil: open a file"}
 	}
 	c, err := l.whole(ctx, "Export", id)
@@ -46,7 +48,7 @@ func (l *Ledger) Import(ctx context.Context, r io.Reader, trusted ...Root) (*Ver
 	if err := l.called(ctx, "Import"); err != nil {
 		return nil, err
 	}
-	if missing(r) {
+	if misuse.Missing(r) {
 		return nil, &ArgumentError{"Import", "reader", "is nil: open a file"}
 	}
 	c := new(chain)

@@ -11,6 +11,7 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
+	"github.com/pawlgo/pawl/internal/misuse"
 )
 
 // ParentLabel is the label of a run that names the record which it goes on from, by its content
@@ -61,8 +62,8 @@ type Options struct {
 func From(ctx context.Context, d Runs, run string, o Options) (*Record, error) {
 	switch {
 	case ctx == nil:
-		return nil, &ArgumentError{"From", "context", "is nil: use context.Background() if nothing is to end the call"}
-	case missing(d) || missing(d.Store()):
+		return nil, &ArgumentError{"From", "context", misuse.NoContext}
+	case misuse.Missing(d) || misuse.Missing(d.Store()):
 		return nil, &ArgumentError{"From", "dispatcher", "is nil or has no store, so there is no log to read: give one with a store"}
 	}
 	opened, info, l, err := readStill(ctx, d, run)

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dag"
+	"github.com/pawlgo/pawl/internal/misuse"
 	"github.com/transparency-dev/merkle/proof"
 )
 
@@ -47,7 +48,7 @@ type LedgerOptions struct {
 func NewLedger(store checkpoint.Store, o LedgerOptions) (*Ledger, error) {
 	o.Overridden = cmp.Or(o.Overridden, dag.Accepted)
 	switch {
-	case missing(store):
+	case misuse.Missing(store):
 		return nil, &ArgumentError{"NewLedger", "store", "is nil: open one"}
 	case !slices.Contains([]dag.DecisionStatus{dag.Tentative, dag.Accepted, dag.Contested}, o.Overridden):
 		return nil, &ArgumentError{"NewLedger", "option Overridden",

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dispatcher"
+	"github.com/pawlgo/pawl/internal/misuse"
 )
 
 // A storing is a Runner that tells its store, as a *dispatcher.Dispatcher does.
@@ -23,22 +24,13 @@ func elsewhere(r any, store checkpoint.Store) bool {
 		return false
 	}
 	has := of.Store()
-	if isNil(has) {
+	if misuse.Missing(has) {
 		return true
 	}
 	if reflect.TypeOf(has) != reflect.TypeOf(store) {
 		return true
 	}
 	return reflect.ValueOf(has).Comparable() && has != store
-}
-
-// isNil reports whether v is nil, or a nil pointer in an interface, whose methods would panic.
-func isNil(v any) bool {
-	if v == nil {
-		return true
-	}
-	p := reflect.ValueOf(v)
-	return p.Kind() == reflect.Pointer && p.IsNil()
 }
 
 // present returns an [*OptionError] if a call lacks its supervisor or its context.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dispatcher"
+	"github.com/pawlgo/pawl/internal/misuse"
 )
 
 // A Runner goes on with runs of one graph. A *dispatcher.Dispatcher is one, whatever the state of
@@ -89,7 +90,7 @@ type Supervisor struct {
 // that has no store or another one. A Runner that is no dispatcher is believed, unless it has
 // a method Store as dispatchers do.
 func New(store checkpoint.Store, o Options, runners ...Runner) (*Supervisor, error) {
-	if isNil(store) {
+	if misuse.Missing(store) {
 		return nil, &OptionError{"store", "is nil: open one, and make the dispatchers with the same"}
 	}
 	for _, of := range []struct {
@@ -109,7 +110,7 @@ func New(store checkpoint.Store, o Options, runners ...Runner) (*Supervisor, err
 		drain: make(chan struct{}), tickets: make(map[string]*ticket), full: make(map[string]struct{}),
 	}
 	for _, r := range runners {
-		if isNil(r) {
+		if misuse.Missing(r) {
 			return nil, &OptionError{"runners", "hold a nil: make each with dispatcher.New"}
 		}
 		if elsewhere(r, store) {

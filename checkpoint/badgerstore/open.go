@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/internal/misuse"
 )
 
 // databaseDir is the directory of the database in that of the store.
@@ -49,7 +50,7 @@ func open(ctx context.Context, dir string, o Options, synced bool) (*Store, erro
 	switch {
 	case ctx == nil:
 		return nil, &checkpoint.ArgumentError{Call: "badgerstore.Open", Argument: "context",
-			Reason: "is nil: use context.Background() if nothing is to end the call"}
+			Reason: misuse.NoContext}
 	case dir == "":
 		return nil, refuseDir("is empty: name the one that the store is in, or is to be in")
 	}

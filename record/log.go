@@ -239,9 +239,7 @@ func (l *log) rewound(e *checkpoint.Entry) error {
 		return err
 	}
 	l.Generation, l.turn = max(l.Generation, was+1), max(d.Turn, 1)
-	for p := range l.places {
-		p.back(e.Seq, d.To)
-	}
+	l.each(func(p *place) { p.back(e.Seq, d.To) })
 	stays := l.stays()
 	for i := range l.questions {
 		if q := &l.questions[i]; q.answer == nil || q.answerSeq > d.To || !stays(q) {
@@ -282,41 +280,31 @@ func (l *log) migrated(e *checkpoint.Entry) error {
 		return err
 	}
 	l.Vacated = is.Vacated
-	for p := range l.places {
+	l.each(func(p *place) {
 		if !p.gone() {
 			p.migrated(e.Seq, &d)
 		}
-	}
+	})
 	l.underWay()
 	return nil
 }
 
-// places yields the places of all that was said, also of what does not count.
-func (l *log) places(yield func(*place) bool) {
+// each does something with the places of all that was said, also of what does not count.
+func (l *log) each(do func(*place)) {
 	for i := range l.notes {
-		if !yield(&l.notes[i].place) {
-			return
-		}
+		do(&l.notes[i].place)
 	}
 	for i := range l.frames {
-		if !yield(&l.frames[i]) {
-			return
-		}
+		do(&l.frames[i])
 	}
 	for i := range l.steps {
-		if !yield(&l.steps[i].place) {
-			return
-		}
+		do(&l.steps[i].place)
 	}
 	for i := range l.questions {
-		if !yield(&l.questions[i].place) {
-			return
-		}
+		do(&l.questions[i].place)
 	}
 	for _, x := range l.effects {
-		if !yield(&x.place) {
-			return
-		}
+		do(&x.place)
 	}
 }
 

@@ -88,10 +88,7 @@ func restored(ctx context.Context, id string, a checkpoint.Archive) (*run, error
 		if err := log.Add(data); err != nil {
 			return nil, checkpoint.Corrupt(id, before+1, err)
 		}
-		e, err := checkpoint.Unseal(data)
-		if err != nil {
-			return nil, err
-		}
+		e, _ := checkpoint.Unseal(data) // as Add has
 		r.appends = append(r.appends, envelope{first: e.First, data: slices.Clone(data)})
 	}
 	if err := a.Complete(log); err != nil {

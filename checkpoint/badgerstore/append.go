@@ -188,8 +188,8 @@ func (s *Store) enterAppend(
 	return r, num, nil
 }
 
-// unmark removes what was written, under a number that is marked as that of a deleted run, for a run
-// that has not come to be.
+// unmark removes what was written, under a number that is marked as that of a deleted run, for a
+// run that has not come to be.
 func (s *Store) unmark(ctx context.Context, num uint64, err error) {
 	if err != nil && !errors.Is(err, checkpoint.ErrCommitUnknown) {
 		_ = s.sweep(ctx, num, s.remover(ctx)) // what it can't finish, the next Open does

@@ -55,7 +55,7 @@ func (s *Store) submitDelete(ctx context.Context, q *request, bases []string) (e
 	h, r, l := hold{s: s}, q.run, q.lease
 	err = errPanics // unless it returns
 	defer func() {  // also if the database panics
-		s.endDelete(r, l, err)
+		s.endLease(r, l, err)
 		h.end(ctx, err)
 	}()
 	if err := h.drop(ctx, q, bases); err != nil {
@@ -81,9 +81,9 @@ func (s *Store) leaseToDelete(
 	return l, num, bases, err
 }
 
-// endDelete gives back the lease of a deletion, unless its outcome is not known: then the
-// committer does, or the store has stopped.
-func (s *Store) endDelete(r *run, l checkpoint.Lease, err error) {
+// endLease gives back a lease that was taken for one request, unless the outcome of that is not
+// known: then the committer does, or the store has stopped.
+func (s *Store) endLease(r *run, l checkpoint.Lease, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !errors.Is(err, checkpoint.ErrCommitUnknown) {

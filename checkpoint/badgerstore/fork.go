@@ -138,15 +138,10 @@ func (s *Store) leaseFork(f *forked) (err error) {
 	return nil
 }
 
-// endForks gives back the leases of runs that did not come to be, unless it is not known whether
-// they did: then the committer does, or the store has stopped.
+// endForks gives back the leases of runs that did not come to be.
 func (s *Store) endForks(runs []forked, err error) {
 	for _, f := range runs {
-		if !errors.Is(err, checkpoint.ErrCommitUnknown) {
-			s.mu.Lock()
-			f.run.giveBack(f.lease)
-			s.mu.Unlock()
-		}
+		s.endLease(f.run, f.lease, err)
 		s.leave(f.run)
 	}
 }

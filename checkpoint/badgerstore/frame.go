@@ -62,8 +62,8 @@ func unframe(key, b []byte) ([]byte, error) {
 	return b[frameHead:], nil
 }
 
-// frameNumber is the frame of a number, which unframeNumber reads. what is the damage of one that is
-// none.
+// frameNumber is the frame of a number, which unframeNumber reads. what is the damage of one that
+// is none.
 func frameNumber(key []byte, n uint64) []byte {
 	return frame(key, binary.BigEndian.AppendUint64(nil, n))
 }

@@ -1,8 +1,6 @@
 package badgerstore
 
-import (
-	"context"
-)
+import "context"
 
 // What a piece of something large may have before it is written.
 const (
@@ -17,12 +15,9 @@ type packer struct {
 	part  *request        // keys that are not yet written; nil if there are none
 }
 
-// write submits what has been gathered.
+// write submits what has been gathered, which is something.
 func (p *packer) write(ctx context.Context) error {
 	q := p.part
-	if q == nil {
-		return nil
-	}
 	p.part = nil
 	return p.s.submitPiece(ctx, q)
 }

@@ -244,11 +244,11 @@ func (s *Store) PutGraph(ctx context.Context, digest string, graph []byte) error
 // keepsGraph reports whether the graph is kept. It is ErrConflict if another one is, and of one
 // that is damaged it is not.
 func (s *Store) keepsGraph(ctx context.Context, digest string, graph []byte) (bool, error) {
-	old, err := s.findGraph(ctx, digest)
+	old, err := s.Graph(ctx, digest)
 	switch {
-	case errors.Is(err, checkpoint.ErrCorrupt):
+	case errors.Is(err, checkpoint.ErrCorrupt), errors.Is(err, checkpoint.ErrNotFound):
 		return false, nil
-	case err != nil || old == nil:
+	case err != nil:
 		return false, err
 	case string(old) != string(graph):
 		return false, fmt.Errorf("%w: another graph is kept under digest %q", checkpoint.ErrConflict, digest)
@@ -258,15 +258,6 @@ func (s *Store) keepsGraph(ctx context.Context, digest string, graph []byte) (bo
 
 // Graph implements [checkpoint.Store].
 func (s *Store) Graph(ctx context.Context, digest string) ([]byte, error) {
-	graph, err := s.findGraph(ctx, digest)
-	if err == nil && graph == nil {
-		err = fmt.Errorf("%w: graph %q", checkpoint.ErrNotFound, digest)
-	}
-	return graph, err
-}
-
-// findGraph returns a graph, or nil if there is none.
-func (s *Store) findGraph(ctx context.Context, digest string) ([]byte, error) {
 	v, err := s.view(ctx)
 	if err != nil {
 		return nil, err
@@ -274,15 +265,15 @@ func (s *Store) findGraph(ctx context.Context, digest string) ([]byte, error) {
 	defer v.close()
 	key := nameKey(s.kinds.graph, digest)
 	value, err := v.get(key)
-	if err != nil || value == nil {
+	if err != nil {
 		return nil, err
+	}
+	if value == nil {
+		return nil, fmt.Errorf("%w: graph %q", checkpoint.ErrNotFound, digest)
 	}
 	_, graph, err := v.blob("", key, value, 0)
 	if err != nil {
 		return nil, fmt.Errorf("checkpoint: graph %q: %w", digest, err)
-	}
-	if graph == nil {
-		graph = []byte{}
 	}
 	return graph, nil
 }

@@ -73,8 +73,8 @@ func TestADenialThatIsFedBehindATrim(t *testing.T) {
 	}
 }
 
-// A denial that has cancelled its run, and lies before a trim of what was gone on with all the same,
-// is told as one if the run is cancelled.
+// A denial that has cancelled its run, and lies before a trim of what was gone on with all the
+// same, is told as one if the run is cancelled.
 func TestADenialThatCancelledBehindATrim(t *testing.T) {
 	for _, keep := range []dispatcher.Retention{{}, {Last: 1}} {
 		b := dag.New[Talk]("talk")

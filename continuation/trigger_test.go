@@ -960,7 +960,8 @@ func TestTriggerGoesOnForWhoeverDies(t *testing.T) {
 	})
 }
 
-// The log keeps who has pulled a trigger, as the author of the answer, and when, as its sender says.
+// The log keeps who has pulled a trigger, as the author of the answer, and when, as its sender
+// says.
 func TestTheLogKeepsWhoPulledATriggerAndWhen(t *testing.T) {
 	p := talk(t, waiting(t, continuation.Wait{}, dag.Policy{}, says))
 	tr := reply("t", "hello")

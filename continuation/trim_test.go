@@ -97,8 +97,8 @@ func (o *opener) Open(ctx context.Context, run string) (*dispatcher.Opened, erro
 	return o.Runs.Open(ctx, run)
 }
 
-// A wait behind a trim is also found if it gets its trigger while it is looked for, whatever follows
-// that in the log.
+// A wait behind a trim is also found if it gets its trigger while it is looked for, whatever
+// follows that in the log.
 func TestWaitBehindATrimOfALogThatGrows(t *testing.T) {
 	p, id := trimmed(t, continuation.Wait{}, continuation.Options{})
 	rt, err := continuation.New(&opener{p.d, sync.OnceFunc(func() {

@@ -170,8 +170,8 @@ func TestProofsOfEverySize(t *testing.T) {
 	}
 }
 
-// A root is what its digits say, in capitals too: so say proofs, and so does Verify. One that has no
-// digits is no root of other versions.
+// A root is what its digits say, in capitals too: so say proofs, and so does Verify. One that has
+// no digits is no root of other versions.
 func TestRootInCapitals(t *testing.T) {
 	b := newBook(t)
 	b.versions(t, "r", 3)

@@ -256,8 +256,8 @@ func FuzzParseDelta(f *testing.F) {
 	})
 }
 
-// Elements of a Set are known however their text is escaped: those that a delta adds, and those that
-// it removes.
+// Elements of a Set are known however their text is escaped: those that a delta adds, and those
+// that it removes.
 func TestParseDeltaOfElementsThatAreEscaped(t *testing.T) {
 	s := schemaOf[every](t)
 	for _, c := range []struct{ base, delta, want string }{

@@ -67,6 +67,21 @@ func lent(envelopes [][]byte) iter.Seq2[[]byte, error] {
 	}
 }
 
+// envelopesOf returns the appends of a run that there is, copied.
+func envelopesOf(t *trial, a checkpoint.Archiver, run string) (all [][]byte) {
+	t.Helper()
+	for data, err := range a.Envelopes(t.Context(), run) {
+		if err != nil {
+			t.Fatalf("Envelopes(%q): %v", run, err)
+		}
+		all = append(all, bytes.Clone(data))
+	}
+	if len(all) == 0 {
+		t.Fatalf("Envelopes(%q) yields none", run)
+	}
+	return all
+}
+
 // What Envelopes yields is the log, in appends that form a chain to the head.
 func envelopesAreTheLog(t *trial, s checkpoint.Store) {
 	a := archiver(t, s)
@@ -140,14 +155,7 @@ func restoreIsExact(t *trial, s checkpoint.Store) {
 		!got.Created.Equal(old) || !got.Updated.Equal(old.Add(3*time.Hour)) || got.Epoch < 7 {
 		t.Errorf("Stat = %+v", got)
 	}
-	var again [][]byte
-	for data, err := range a.Envelopes(t.Context(), "run") {
-		if err != nil {
-			t.Fatal(err)
-		}
-		again = append(again, bytes.Clone(data))
-	}
-	if !slices.EqualFunc(again, envelopes, bytes.Equal) {
+	if !slices.EqualFunc(envelopesOf(t, a, "run"), envelopes, bytes.Equal) {
 		t.Error("the envelopes are not those that were restored")
 	}
 	if e := entry(t, s, "run", 4); !e.At.Equal(old.Add(time.Hour)) || string(e.Delta) != string(t.quoted(mebibyte)) {

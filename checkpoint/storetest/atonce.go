@@ -66,6 +66,27 @@ func readersSeeWholeAppends(t *trial, s checkpoint.Store) {
 	}
 }
 
+// winner returns which of calls that were made at once has succeeded, as exactly one has to: the
+// others have lost.
+func winner(t *trial, errs []error, lost error, what string) int {
+	t.Helper()
+	won := -1
+	for i, err := range errs {
+		switch {
+		case err != nil:
+			wantErr(t, err, lost, "%s, number %d of those at once,", what, i)
+		case won >= 0:
+			t.Fatalf("%s: numbers %d and %d of those at once both succeeded", what, won, i)
+		default:
+			won = i
+		}
+	}
+	if won < 0 {
+		t.Fatalf("%s: none of %d at once has succeeded", what, len(errs))
+	}
+	return won
+}
+
 // A message that is posted beside a Delete goes with the run, or is refused since there is none: a
 // run that is made later under the id does not have it.
 func postBesideADelete(t *trial, s checkpoint.Store) {

@@ -281,7 +281,8 @@ func forksAtOnce(t *trial, s checkpoint.Store) {
 	wantVerified(t, s)
 }
 
-// Forks, their bases, and what was trimmed, with its pins, are there again; what was deleted is not.
+// Forks, their bases, and what was trimmed, with its pins, are there again; what was deleted is
+// not.
 func forksAreThereAgain(t *trial, s checkpoint.Store) {
 	bases := [][]byte{small(1), t.large(1)}
 	for i, base := range bases {

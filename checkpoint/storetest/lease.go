@@ -36,17 +36,7 @@ func leaseIsExclusive(t *trial, s checkpoint.Store) {
 	const many = 16
 	errs := make([]error, many)
 	t.together(many, func(i int) { _, errs[i] = s.Acquire(t.Context(), "run", "one of many") })
-	won := 0
-	for _, err := range errs {
-		if err == nil {
-			won++
-		} else if !errors.Is(err, checkpoint.ErrBusy) {
-			t.Errorf("Acquire = %v, want ErrBusy", err)
-		}
-	}
-	if won != 1 {
-		t.Errorf("%d of %d got the lease", won, many)
-	}
+	winner(t, errs, checkpoint.ErrBusy, "Acquire")
 }
 
 // heldToAmend checks that the lease of an Amender is one like others: nobody else gets it, and the

@@ -247,26 +247,13 @@ func oneOfManyWritersWins(t *trial, s checkpoint.Store) {
 		t.together(writers, func(w int) {
 			heads[w], errs[w] = s.Append(t.Context(), l, head, []checkpoint.Entry{done(w)})
 		})
-		winner := -1
-		for w, err := range errs {
-			switch {
-			case err == nil && winner >= 0:
-				t.Fatalf("round %d: writers %d and %d both won", round, winner, w)
-			case err == nil:
-				winner = w
-			case !errors.Is(err, checkpoint.ErrConflict):
-				t.Fatalf("round %d: writer %d = %v, want ErrConflict", round, w, err)
-			}
-		}
-		if winner < 0 {
-			t.Fatalf("round %d: nobody won", round)
-		}
-		head = heads[winner]
+		won := winner(t, errs, checkpoint.ErrConflict, "Append")
+		head = heads[won]
 		got := read(t, s, "run", 1, 0)
 		if len(got) != round+2 {
 			t.Fatalf("round %d: read %d entries, want %d", round, len(got), round+2)
 		}
-		same(t, got[len(got)-1], done(winner))
+		same(t, got[len(got)-1], done(won))
 	}
 }
 

@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"bytes"
 	"errors"
 	"slices"
 
@@ -115,13 +114,7 @@ func restoreOfShelved(t *trial, s checkpoint.Store) {
 	a := archiver(t, s)
 	base, shelf := t.large(1), small(2)
 	forkShelved(t, s, base, shelf, "fork")
-	var envelopes [][]byte
-	for data, err := range a.Envelopes(t.Context(), "fork") {
-		if err != nil {
-			t.Fatal(err)
-		}
-		envelopes = append(envelopes, bytes.Clone(data))
-	}
+	envelopes := envelopesOf(t, a, "fork")
 	want := stat(t, s, "fork")
 	erase(t, s, "fork")
 	l := owned(t, s, "fork")

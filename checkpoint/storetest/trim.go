@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -269,21 +268,8 @@ func oneOfManyTrimsWins(t *trial, s checkpoint.Store) {
 		t.together(len(firsts), func(i int) {
 			_, errs[i] = s.Trim(t.Context(), l, head, trimming(firsts[i], small(i)), small(i))
 		})
-		won := -1
-		for i, err := range errs {
-			t.unless(err, "trim")
-			switch {
-			case err != nil:
-				wantErr(t, err, checkpoint.ErrConflict, "Trim of %q to entry %d beside others", run, firsts[i])
-			case won >= 0:
-				t.Fatalf("%q was trimmed to entry %d and to entry %d", run, firsts[won], firsts[i])
-			default:
-				won = i
-			}
-		}
-		if won < 0 {
-			t.Fatalf("nobody has trimmed %q", run)
-		}
+		t.unless(errs[0], "trim")
+		won := winner(t, errs, checkpoint.ErrConflict, "Trim")
 		if info := stat(t, s, run); info.First != firsts[won] || info.Head.Seq != head.Seq+1 || info.Base != checkpoint.BaseDigest(small(won)) {
 			t.Errorf("Stat of %q, trimmed to entry %d, = %+v", run, firsts[won], info)
 		}
@@ -331,16 +317,7 @@ func restoreOfForksAndTrimmed(t *trial, s checkpoint.Store) {
 	trim(t, s, "trimmed", 6, small(6))
 	trim(t, s, "trimmed", 9, small(9))
 	for run, base := range map[string][]byte{"fork": base, "trimmed": small(9)} {
-		var envelopes [][]byte
-		for data, err := range a.Envelopes(t.Context(), run) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			envelopes = append(envelopes, bytes.Clone(data))
-		}
-		if len(envelopes) == 0 {
-			t.Fatalf("Envelopes(%q) yields none", run)
-		}
+		envelopes := envelopesOf(t, a, run)
 		want, entries := stat(t, s, run), read(t, s, run, 0, 0)
 		erase(t, s, run)
 		l := owned(t, s, run)

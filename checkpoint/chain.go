@@ -2,7 +2,6 @@ package checkpoint
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 )
@@ -211,70 +210,4 @@ func (l *linked) link(data []byte) (Head, error) {
 	}
 	l.left = e.unread()
 	return head, nil
-}
-
-// Corrupt returns the error of a run in whose stored data err was found, at the entry of sequence
-// number seq, or 0 if it was not in the log. That is a [CorruptError], or, for what this program or
-// these keys can't read, an error that wraps [ErrVersion], [ErrKey] or [ErrPlaintext], behind which
-// [Runs] goes on. Any other error, and one that already says so of the run, is returned as it is.
-func Corrupt(run string, seq uint64, err error) error {
-	var known *CorruptError
-	var before *unreadError
-	switch {
-	case errors.As(err, &known), errors.As(err, &before) && before.run == run:
-		return err
-	case errors.Is(err, ErrCorrupt):
-		return &CorruptError{Run: run, Seq: seq, Reason: err.Error()}
-	case errors.Is(err, ErrVersion), errors.Is(err, ErrKey), errors.Is(err, ErrPlaintext):
-		return &unreadError{run, seq, err}
-	}
-	return err
-}
-
-// An unreadError is the error of a run that may be sound, and that this program or these keys can't
-// read.
-type unreadError struct {
-	run string // "" if it can't be told which
-	seq uint64 // 0 if it is not about the log
-	err error
-}
-
-func (e *unreadError) Error() string {
-	if e.run == "" {
-		return fmt.Sprintf("checkpoint: what is stored can't be read: %v", e.err)
-	}
-	if e.seq == 0 {
-		return fmt.Sprintf("checkpoint: run %q: %v", e.run, e.err)
-	}
-	return fmt.Sprintf("checkpoint: run %q, entry %d: %v", e.run, e.seq, e.err)
-}
-
-func (e *unreadError) Unwrap() error { return e.err }
-
-// A damage is an error that says what is wrong with stored data; it wraps ErrCorrupt.
-type damage string
-
-func (d damage) Error() string { return string(d) }
-
-func (d damage) Unwrap() error { return ErrCorrupt }
-
-// Damage returns an error that says what is wrong with stored data, for [Corrupt] to say
-// where. It wraps ErrCorrupt.
-func Damage(reason string) error { return damage(reason) }
-
-// A notFound names the run that does not exist. Stores are asked for runs that don't whenever one
-// begins, so its text is made when somebody reads it.
-type notFound string
-
-func (n notFound) Error() string { return fmt.Sprintf("%v: run %q", ErrNotFound, string(n)) }
-
-func (n notFound) Unwrap() error { return ErrNotFound }
-
-// NotFound returns the error of a store in which there is no such run. It wraps ErrNotFound.
-func NotFound(run string) error { return notFound(run) }
-
-// Claimed returns the error of an Append that claims the id of a message which waits. It wraps
-// ErrConflict.
-func Claimed(run, post string) error {
-	return fmt.Errorf("%w: run %q: a message waits under the id %q, which an entry claims", ErrConflict, run, post)
 }

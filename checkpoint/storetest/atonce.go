@@ -24,8 +24,8 @@ func (t *trial) together(n int, f func(i int)) {
 	all.Wait()
 }
 
-// Who reads beside appends of several entries sees all of each or none of it; and a message that one
-// of them drains waits, or is in the log.
+// Who reads beside appends of several entries sees all of each or none of it; and a message that
+// one of them drains waits, or is in the log.
 func readersSeeWholeAppends(t *trial, s checkpoint.Store) {
 	const appends, entries = 20, 7
 	l, head := begun(t, s, "run")

@@ -111,6 +111,61 @@ func postBesideADelete(t *trial, s checkpoint.Store) {
 	}
 }
 
+// A Fork that shares a base has it, also if the last run that had it before is deleted at that time.
+func baseBesideADelete(t *trial, s checkpoint.Store) {
+	for round := range 30 {
+		base := small(round)
+		fork(t, s, base, "last")
+		var forked, deleted error
+		t.atOnce(round,
+			func() { forked = s.Fork(t.Context(), forkOf(base, "next")) },
+			func() { deleted = s.Delete(t.Context(), "last") },
+		)
+		if forked != nil || deleted != nil {
+			t.Fatalf("Fork = %v, beside a Delete of the run that has its base: %v", forked, deleted)
+		}
+		wantBase(t, s, "next", base)
+		erase(t, s, "next")
+	}
+}
+
+// What Stat and List tell of a run is of one moment: beside appends that change its status nobody is
+// told a head with the status of another one.
+func infoIsOfOneMoment(t *trial, s checkpoint.Store) {
+	l, head := begun(t, s, "run") // at entry 1
+	var failed error
+	written := make(chan struct{})
+	var writer sync.WaitGroup
+	t.beside(&writer, func() {
+		defer close(written)
+		for i := 0; i < 40 && failed == nil; i++ {
+			kind := []checkpoint.Kind{checkpoint.Waiting, checkpoint.Resumed}[i%2]
+			head, failed = s.Append(t.Context(), l, head, []checkpoint.Entry{{Kind: kind}})
+		}
+	})
+	defer writer.Wait()
+	for over := false; !over; {
+		select {
+		case <-written:
+			over = true
+		default:
+		}
+		page, err := s.List(t.Context(), checkpoint.Filter{})
+		if err != nil || len(page) != 1 {
+			t.Fatalf("List = %d runs, %v, want one", len(page), err)
+		}
+		for name, info := range map[string]checkpoint.Info{"Stat": stat(t, s, "run"), "List": page[0]} {
+			want := []checkpoint.Status{checkpoint.StatusInterrupted, checkpoint.StatusRunning}[info.Head.Seq%2]
+			if info.Head.Seq > 1 && info.Status != want {
+				t.Fatalf("%s tells that the run stands at entry %d and is %s, want %s", name, info.Head.Seq, info.Status, want)
+			}
+		}
+	}
+	if failed != nil {
+		t.Errorf("Append beside readers = %v", failed)
+	}
+}
+
 // Delete removes no run that somebody holds: who has acquired it and sees it, though he came when
 // the Delete had begun, keeps it. A store may hold the run for the Delete, which is ErrBusy for
 // others.

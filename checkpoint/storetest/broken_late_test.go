@@ -65,6 +65,27 @@ func (s lateTelling) Watch(run string) (<-chan struct{}, func()) {
 	return late, sync.OnceFunc(func() { stop(); close(ended) })
 }
 
+// lateShare looks whether it has the base of a fork, and then makes the fork.
+type lateShare struct{ sound }
+
+func (s lateShare) Fork(ctx context.Context, f checkpoint.Fork) error {
+	digest := checkpoint.BaseDigest(f.Base)
+	has := func() bool {
+		all, _ := s.Faulty.List(ctx, checkpoint.Filter{Limit: 1 << 20})
+		return slices.ContainsFunc(all, func(i checkpoint.Info) bool { return i.Base == digest })
+	}
+	shared := has()
+	if shared {
+		soon()
+	}
+	lost := shared && !has()
+	err := s.Faulty.Fork(ctx, f)
+	if err == nil && lost {
+		s.Spoil(f.Runs[0].Run, checkpoint.PartBase)
+	}
+	return err
+}
+
 // watchesOnlyRuns has nobody watch a run that is not there.
 type watchesOnlyRuns struct{ sound }
 

@@ -66,3 +66,33 @@ func (s drainsSoon) Posts(ctx context.Context, run string) ([]checkpoint.Post, e
 		return gone
 	}), err
 }
+
+// twoTables writes down the status of a run when it has written the entries.
+type twoTables struct {
+	sound
+	status *set // that was, by run
+}
+
+func (s twoTables) Append(
+	ctx context.Context, l checkpoint.Lease, after checkpoint.Head, entries []checkpoint.Entry,
+) (checkpoint.Head, error) {
+	info, missing := s.Faulty.Stat(ctx, l.Run)
+	if missing == nil {
+		s.status.add(l.Run, []byte(info.Status))
+		defer s.status.drop(l.Run)
+	}
+	head, err := s.Faulty.Append(ctx, l, after, entries)
+	if missing == nil {
+		soon()
+	}
+	return head, err
+}
+
+func (s twoTables) Stat(ctx context.Context, run string) (checkpoint.Info, error) {
+	status, was := s.status.get(run)
+	info, err := s.Faulty.Stat(ctx, run)
+	if was {
+		info.Status = checkpoint.Status(status)
+	}
+	return info, err
+}

@@ -33,8 +33,8 @@ type audit struct {
 	mu   sync.Mutex
 	want []checkpoint.Entry // what has still to come
 	ends bool               // the log ends interrupts before and after visits here
-	// something here follows from an attempt or an effect that failed, which does not run again:
-	// not all may come
+	// something here follows from an attempt or an effect that failed, which does not run again, or
+	// from a visit that is forgotten: not all may come
 	loose bool
 	found []string                   // differences
 	posts map[string]checkpoint.Post // by questions that are asked anew, and expire
@@ -58,6 +58,7 @@ func (s *audit) begin(cut, end int) {
 		}
 		s.loose = s.loose || e.Kind == checkpoint.AttemptFailed || s.beside[i]
 		name, there := s.called(i)
+		s.loose = s.loose || !there // the superstep that it was in may have nothing else
 		if e.Path = name; there && computed(&e) {
 			s.want = append(s.want, e)
 		}

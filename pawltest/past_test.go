@@ -229,3 +229,14 @@ func TestReplayOfATurnOfAnotherGraph(t *testing.T) {
 	pawltest.Replay(&since, file, pastGraph(t, now), pawltest.SinceChange())
 	since.expect(t, `visit now: cell Total wrote {"add":2}, now {"add":3}`)
 }
+
+// A visit whose node a migration forgets is not tried.
+func TestReplayOfANodeThatIsForgotten(t *testing.T) {
+	was := pastGraph(t, pastNode{name: "write", price: 1}, pastNode{name: "send", price: 2}, pastNode{name: "last", price: 3})
+	is := pastGraph(t, pastNode{name: "write", price: 1}, pastNode{name: "last", price: 3})
+	move := dispatcher.Migration{Name: "no sending", From: was.Digest(), Nodes: map[string]string{"send": ""}}
+	file := pastExport(t, []string{"last"}, []dispatcher.Migration{move}, was, is)
+	var h heard
+	pawltest.Replay(&h, file, is, pawltest.Migrations(move))
+	h.expect(t)
+}

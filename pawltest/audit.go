@@ -32,7 +32,6 @@ type audit struct {
 
 	mu   sync.Mutex
 	want []checkpoint.Entry // what has still to come
-	ends bool               // the log ends interrupts before and after visits here
 	// something here follows from an attempt or an effect that failed, which does not run again, or
 	// from a visit that is forgotten: not all may come
 	loose bool
@@ -48,15 +47,10 @@ var errEnough = errors.New("pawltest: what the log says has been seen")
 func (s *audit) begin(cut, end int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.want, s.found, s.ends, s.loose, s.posts = nil, nil, false, false, nil
+	s.want, s.found, s.loose, s.posts = nil, nil, false, nil
 	for i := cut; i < end; i++ {
 		e := s.log[i]
-		if e.Kind == checkpoint.Resumed {
-			var r checkpoint.Resumption
-			decode(e.Data, &r)
-			s.ends = r.Ends
-		}
-		s.loose = s.loose || e.Kind == checkpoint.AttemptFailed || s.beside[i]
+		s.loose = s.loose || s.beside[i]
 		name, there := s.called(i)
 		s.loose = s.loose || !there // the superstep that it was in may have nothing else
 		if e.Path = name; there && computed(&e) {
@@ -115,7 +109,6 @@ func (s *audit) grow(ctx context.Context, run string, entries []checkpoint.Entry
 	}
 	bare := slices.Clone(entries)
 	for i := range bare {
-		bare[i].Post = "" // there are no posts here that they could drain
 		switch {
 		case bare[i].Kind == checkpoint.Interrupted:
 			bare[i].Data = timeless(bare[i].Data)

@@ -247,12 +247,7 @@ func (r *replayer[S]) again(d *dispatcher.Dispatcher[S], cut, end int) bool {
 	wanted := slices.Clone(r.store.want)
 	var err error
 	for left, before := len(wanted), 0; left > 0 && left != before; { // again without the visit at whose effect the call has ended
-		if r.store.ends {
-			_, err = d.Resume(r.ctx, r.id)
-		} else {
-			_, err = d.Run(r.ctx, r.id, nil)
-		}
-		if !errors.Is(err, errEnough) {
+		if _, err = d.Run(r.ctx, r.id, nil); !errors.Is(err, errEnough) {
 			break
 		}
 		left, before = r.store.left(), left

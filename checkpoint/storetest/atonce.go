@@ -111,7 +111,8 @@ func postBesideADelete(t *trial, s checkpoint.Store) {
 	}
 }
 
-// A Fork that shares a base has it, also if the last run that had it before is deleted at that time.
+// A Fork that shares a base has it, also if the last run that had it before is deleted at that
+// time.
 func baseBesideADelete(t *trial, s checkpoint.Store) {
 	for round := range 30 {
 		base := small(round)
@@ -129,8 +130,8 @@ func baseBesideADelete(t *trial, s checkpoint.Store) {
 	}
 }
 
-// What Stat and List tell of a run is of one moment: beside appends that change its status nobody is
-// told a head with the status of another one.
+// What Stat and List tell of a run is of one moment: beside appends that change its status nobody
+// is told a head with the status of another one.
 func infoIsOfOneMoment(t *trial, s checkpoint.Store) {
 	l, head := begun(t, s, "run") // at entry 1
 	var failed error

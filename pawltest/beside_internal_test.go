@@ -29,6 +29,7 @@ func TestBesideFailed(t *testing.T) {
 		{checkpoint.Done, "each", false},
 		{checkpoint.AttemptFailed, "each/3", true},
 		{checkpoint.Done, "each/2", true}, // another one has failed by now
+		{checkpoint.Done, "each/3", true}, // and it is beside the first one
 		{checkpoint.Entered, "each", false},
 		{checkpoint.Done, "each/3", false},
 

@@ -253,3 +253,83 @@ func TestMortalHearsAsItsStore(t *testing.T) {
 		t.Error("a channel is missing")
 	}
 }
+
+// A Mortal that is revived before it has died at the write that was named does not die at that.
+func TestMortalIsRevivedBeforeItDies(t *testing.T) {
+	m := &pawltest.Mortal{Store: new(memory.Store)}
+	m.DieBefore(2)
+	if err := m.Revive(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lived(t, m).Run(t.Context(), "parcel-7", nil); err != nil || m.Died() || m.Left() != 0 {
+		t.Errorf("%v, died: %v, %d writes left", err, m.Died(), m.Left())
+	}
+}
+
+func lived(t *testing.T, s checkpoint.Store) *dispatcher.Dispatcher[Parcel] {
+	t.Helper()
+	d, err := dispatcher.New(parcels(func(context.Context, *Parcel) error { return nil }), s, dispatcher.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// A lease that is given back is that of its run, and of no other one that was taken as often.
+func TestMortalFreesTheLeasesOfOtherRuns(t *testing.T) {
+	m := &pawltest.Mortal{Store: new(memory.Store)}
+	var given checkpoint.Lease
+	for _, run := range []string{"kept", "given"} {
+		l, err := m.Acquire(t.Context(), run, "me")
+		if err != nil {
+			t.Fatal(err)
+		}
+		given = l
+	}
+	if err := m.Release(t.Context(), given); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Revive(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Acquire(t.Context(), "kept", "the next"); err != nil {
+		t.Errorf("the lease of a dead process: %v", err)
+	}
+}
+
+// A hanging store keeps appends until it is let go.
+type hanging struct {
+	*memory.Store
+	begun, free chan struct{}
+}
+
+func (h *hanging) Post(ctx context.Context, run string, p checkpoint.Post) error {
+	close(h.begun)
+	<-h.free
+	return h.Store.Post(ctx, run, p)
+}
+
+// Of a process that is killed a write that waits for its turn is refused at once.
+func TestMortalRefusesWhatWaitsWhenItIsKilled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &hanging{new(memory.Store), make(chan struct{}), make(chan struct{})}
+		m := &pawltest.Mortal{Store: h}
+		first, second := make(chan error, 1), make(chan error, 1)
+		go func() { first <- m.Post(context.Background(), "r", checkpoint.Post{ID: "a", Kind: "k"}) }() // waited for below
+		<-h.begun
+		go func() { second <- m.Delete(context.Background(), "r") }() // waited for below
+		synctest.Wait()
+		m.Kill()
+		synctest.Wait()
+		select {
+		case err := <-second:
+			if !errors.Is(err, pawltest.ErrDead) {
+				t.Errorf("what waited: %v", err)
+			}
+		default:
+			t.Error("what waited waits still")
+		}
+		close(h.free)
+		<-first
+	})
+}

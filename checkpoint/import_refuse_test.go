@@ -98,6 +98,7 @@ func TestImportRefusesWhatWasForged(t *testing.T) {
 		{"another number of entries", `"entries":7,"head"`, `"entries":8,"head"`, 1},
 		{"a bad run id", `"run":"run"`, `"run":""`, 1},
 		{"messages in another order", `"post":"2"`, `"post":"0"`, 9},
+		{"a message that stands there twice", `"post":"2"`, `"post":"1"`, 9},
 		{"a message without an id", `"post":"1"`, `"post":""`, 8},
 		{"a message that is no JSON", `WyAxLAoyXQ==`, `WyAxLA==`, 9},
 	} {
@@ -106,6 +107,10 @@ func TestImportRefusesWhatWasForged(t *testing.T) {
 		}
 		superRefused(t, s, superResum(bytes.Replace(file, []byte(c.old), []byte(c.new), 1)), c.line, checkpoint.ErrCorrupt, c.what)
 	}
+	lines := slices.Collect(bytes.Lines(file))
+	twice := bytes.Join(slices.Insert(slices.Clone(lines), 2, lines[1]), nil)
+	twice = bytes.Replace(twice, []byte(`"graphs":1`), []byte(`"graphs":2`), 1)
+	superRefused(t, s, superResum(twice), 3, checkpoint.ErrCorrupt, "a graph that stands there twice")
 	if got := superResum(file); !bytes.Equal(got, file) {
 		t.Fatal("the sums of the test are not those of the format")
 	}

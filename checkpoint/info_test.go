@@ -111,3 +111,35 @@ func TestFilterByInstants(t *testing.T) {
 		}
 	}
 }
+
+// A run that was rewound is in the turn that it goes back to.
+func TestRewoundRunIsInTheTurnThatItGoesBackTo(t *testing.T) {
+	var info checkpoint.Info
+	turn := checkpoint.Entry{Kind: checkpoint.TurnBegun, Data: json.RawMessage(`{"number":2}`)}
+	for _, entries := range [][]checkpoint.Entry{
+		{{Kind: checkpoint.Opened, Data: json.RawMessage(`{"graph":"g","digest":"d"}`)}, turn, turn},
+		{{Kind: checkpoint.Rewound, Data: json.RawMessage(`{"to":2,"turn":2,"graph":"g","digest":"d"}`)}},
+	} {
+		head := checkpoint.Head{Seq: info.Head.Seq + uint64(len(entries))}
+		if err := info.Append(time.UnixMilli(1), head, entries); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if info.Turn != 2 {
+		t.Errorf("it is in turn %d, want 2", info.Turn)
+	}
+}
+
+// An append begins no fork, be there a base or not.
+func TestAppendOfAnOrigin(t *testing.T) {
+	for _, origin := range []string{`{"run":"o","seq":1}`, `{"run":"o","seq":1,"base":"b"}`} {
+		var info checkpoint.Info
+		err := info.Append(time.UnixMilli(1), checkpoint.Head{Seq: 1}, []checkpoint.Entry{
+			{Kind: checkpoint.Opened, Data: json.RawMessage(`{"graph":"g","digest":"d","origin":` + origin + `}`)},
+		})
+		var bad *checkpoint.ArgumentError
+		if !errors.As(err, &bad) || info.Head.Seq != 0 {
+			t.Errorf("with the origin %s: Append = %v, and the run is %+v", origin, err, info)
+		}
+	}
+}

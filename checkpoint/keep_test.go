@@ -153,6 +153,39 @@ func TestLeaseIsLostBeforeItEnds(t *testing.T) {
 	}
 }
 
+// So is one that was renewed before, and is not again: a sixth of its time is left when it is lost,
+// counted from the last renewal, and that is told once, whatever the store says later.
+func TestLeaseIsLostBeforeItEndsBehindARenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		end := make(chan struct{})
+		s, _ := renewing(func(_ context.Context, n int) error {
+			if n == 0 {
+				return nil
+			}
+			<-end
+			return checkpoint.ErrFenced
+		})
+		asked := time.Now()
+		l, err := s.Acquire(t.Context(), "run", "owner")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var times []time.Duration
+		stop := checkpoint.KeepFunc(t.Context(), s, l, asked, func(err error) {
+			if times = append(times, time.Since(asked)); !errors.Is(err, checkpoint.ErrFenced) {
+				t.Errorf("it is lost: %v", err)
+			}
+		})
+		later(t.Context(), 2*lapse.Term)
+		close(end)
+		<-stop()
+		synctest.Wait()
+		if want := lapse.Term/3 + lapse.Term - lapse.Term/6; len(times) != 1 || times[0] != want {
+			t.Errorf("it is told to be lost behind %v, want once, behind %v", times, want)
+		}
+	})
+}
+
 // What the store says of a lease is known at once, though its end has not come by the clock of its
 // owner.
 func TestFencedIsLostAtOnce(t *testing.T) {

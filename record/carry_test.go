@@ -224,8 +224,12 @@ func TestUpdateSpeaksForItsAuthor(t *testing.T) {
 	first := draft("r")
 	first.Learnings = []record.Learning{{ID: "hers", Content: "dry", LearnedBy: ann}}
 	v := b.create(t, first)
+	namesake := record.Author{Type: dag.System, ID: bot.ID} // of one of the two
 	for name, change := range map[string]func(*record.Record){
-		"learns for another":    func(r *record.Record) { r.Learnings = append(r.Learnings, record.Learning{ID: "l", LearnedBy: ann}) },
+		"learns for another": func(r *record.Record) { r.Learnings = append(r.Learnings, record.Learning{ID: "l", LearnedBy: ann}) },
+		"learns for its namesake": func(r *record.Record) {
+			r.Learnings = append(r.Learnings, record.Learning{ID: "l", LearnedBy: namesake})
+		},
 		"changes what she says": func(r *record.Record) { r.Learnings[0].Content = "wet" },
 		"takes what she says":   func(r *record.Record) { r.Learnings[0].LearnedBy = bot },
 		"decides for another": func(r *record.Record) {

@@ -31,7 +31,7 @@ type ending struct {
 // note says that the work on t is over.
 func (e *ending) note(t *ticket) {
 	switch {
-	case t.out.abandoned:
+	case t.out.abandoned():
 		e.Stuck = append(e.Stuck, t.run)
 	case t.out.rested():
 		e.Finished = append(e.Finished, t.run)

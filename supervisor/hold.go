@@ -100,7 +100,7 @@ func (s *Supervisor) fitting(run string, head uint64, options []dispatcher.RunOp
 // again reports whether the call for a run is made once more when the store has room: one that goes
 // on with a run, as Recover does, and any other if it has certainly changed nothing.
 func (t *ticket) again() bool {
-	if !t.out.full() || t.out.abandoned {
+	if !t.out.full() || t.out.abandoned() {
 		return false
 	}
 	return !t.alone || t.out.stands == unopened && !errors.Is(t.out.err, checkpoint.ErrCommitUnknown)
@@ -120,7 +120,7 @@ func (s *Supervisor) restsMeanwhile(ctx context.Context, t *ticket) (outcome, bo
 	if s.submitted(t.run) && (now.Status != checkpoint.StatusCancelled || !s.stays(t.run)) {
 		return outcome{}, false
 	}
-	return outcome{status: now.Status, idle: true, err: &dispatcher.Rest{Run: t.run, Status: now.Status}}, true
+	return restsAs(t.run, now.Status), true
 }
 
 // putBack puts t at the head of its key if its call is to be made again, and begins the hold; or
@@ -255,7 +255,7 @@ var refusals = []error{
 func (s *Supervisor) mark(t *ticket) {
 	full := t.out.full()
 	switch {
-	case full && t.out.stands == running && !t.out.abandoned:
+	case full && t.out.stands == running && !t.out.abandoned():
 		s.full[t.run] = struct{}{}
 	case full && t.out.stands != unknown, t.out.rested(), errors.Is(t.out.err, checkpoint.ErrNotFound):
 		delete(s.full, t.run)

@@ -176,7 +176,7 @@ func (s *Supervisor) unlessRested(
 			resting = now.Status.Resting() && !answered
 		}
 		if resting && !s.submitted(run) || now.Status == checkpoint.StatusCancelled && s.stays(run) {
-			return outcome{status: now.Status, idle: true, err: &dispatcher.Rest{Run: run, Status: now.Status}}
+			return restsAs(run, now.Status)
 		}
 		if slices.ContainsFunc(all, func(o dispatcher.RunOption) bool { return o.Name() == "From" }) { // where who submitted it has seen it
 			return outcomeOf(r.Continue(ctx, run, all...))

@@ -114,7 +114,7 @@ func enter[S any](
 		case res == nil && err == nil:
 			err = &OptionError{"call", "returned neither a result nor an error: return what the dispatcher does"}
 		case res != nil && res.Run != "" && res.Run != run:
-			return outcome{err: notOurs(run, d.Graph(), res.Run, err), abandoned: len(res.Abandoned) > 0}
+			return outcome{err: notOurs(run, d.Graph(), res.Run, err), plain: dispatcher.Result[struct{}]{Abandoned: res.Abandoned}}
 		}
 		return outcomeOf(res, err)
 	})
@@ -249,15 +249,10 @@ func (t *Task[S]) Wait(ctx context.Context) (*dispatcher.Result[S], error) {
 	if res, ok := out.result.(*dispatcher.Result[S]); ok {
 		return res, out.err
 	}
-	res := none
-	switch {
-	case out.result != nil: // the work was submitted by somebody who had no state, or another
-		res = withState(&out.plain, none.State)
-	case out.idle: // and there was no work
-		res.Status = out.status
-	default:
-		return res, out.err
+	if out.result == nil && !out.idle {
+		return none, out.err
 	}
+	res := withState(&out.plain, none.State) // of who had no state, or another; or there was no work
 	if t.read == nil {
 		return res, out.err
 	}

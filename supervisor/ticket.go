@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -34,32 +33,38 @@ type ticket struct {
 	done chan struct{} // closed when out is set
 	out  outcome
 
-	recovers  atomic.Bool // a Recover waits for it
-	recovered sync.Once   // Recovered is told of it
+	recovers  bool      // a Recover waits for it; behind end none comes to
+	recovered sync.Once // Recovered is told of it
 }
 
 // An outcome is how the work on a run has ended.
 type outcome struct {
-	result    any                         // a *dispatcher.Result[S]; nil if the run did not begin
-	plain     dispatcher.Result[struct{}] // result without its state
-	status    checkpoint.Status
-	abandoned bool     // a node was, and has perhaps not returned
-	idle      bool     // the run was not left running any more when its turn came
-	stands    standing // if it is full
-	head      uint64   // of the run then
-	further   bool     // than where it stood when it was held before
-	err       error
+	result  any                         // a *dispatcher.Result[S]; nil if the run did not begin
+	plain   dispatcher.Result[struct{}] // result without its state; what is known of it if there is none
+	idle    bool                        // the run was not left running any more when its turn came
+	stands  standing                    // if it is full
+	head    uint64                      // of the run then
+	further bool                        // than where it stood when it was held before
+	err     error
 }
 
 func outcomeOf[S any](res *dispatcher.Result[S], err error) outcome {
 	if res == nil {
 		return outcome{err: err}
 	}
+	return outcome{result: res, plain: *withState(res, &struct{}{}), err: err}
+}
+
+// restsAs is the outcome of a run that was at rest when its turn came.
+func restsAs(run string, status checkpoint.Status) outcome {
 	return outcome{
-		result: res, plain: *withState(res, &struct{}{}), status: res.Status,
-		abandoned: len(res.Abandoned) > 0, err: err,
+		plain: dispatcher.Result[struct{}]{Run: run, Status: status}, idle: true,
+		err: &dispatcher.Rest{Run: run, Status: status},
 	}
 }
+
+// abandoned reports whether a node was, say, which has perhaps not returned.
+func (o outcome) abandoned() bool { return len(o.plain.Abandoned) > 0 }
 
 // Whether a submission joins one of the same run that is there, or is refused.
 type joining uint8
@@ -88,43 +93,38 @@ func (s *Supervisor) submit(
 	of, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	t := &ticket{
 		run: run, graph: graph, key: key, came: time.Now(), told: make(chan struct{}), done: make(chan struct{}),
-		cancel: cancel, alone: how == alone, revives: how == revives || how == alone,
+		cancel: cancel, alone: how == alone, revives: how == revives || how == alone, recovers: how == recovers,
 	}
-	own := t // t becomes another one below, when this may be at work for who has joined
 	t.call = func() outcome {
-		if out, rests := s.restsMeanwhile(of, own); rests {
+		if out, rests := s.restsMeanwhile(of, t); rests {
 			return out
 		}
 		out := call(of)
 		if out.full() {
 			lasts := context.WithoutCancel(of) // a Drain may have ended the call
 			out.stands, out.head = s.stands(lasts, run)
-			out.further = s.further(lasts, run, own.held, out)
+			out.further = s.further(lasts, run, t.held, out)
 		}
 		return out
 	}
-	told := t.told
-	first, joined, err := s.admit(t, how)
+	first, joined, err := s.admit(t)
 	defer func() { // whatever becomes of this goroutine in an observer
 		if joined == nil {
-			close(told)
+			close(t.told)
 		}
 		s.begin(first)
 	}()
-	e := Event{Kind: Queued, Run: run, Graph: graph, Key: key}
+	e, is := Event{Kind: Queued, Run: run, Graph: graph, Key: key}, t
 	switch {
 	case joined != nil:
-		e.Kind, t = Joined, joined
+		e.Kind, is = Joined, joined
 	case err != nil:
-		e.Kind, e.Err, t = Refused, err, nil
-	}
-	if t != nil && how == recovers {
-		t.recovers.Store(true)
+		e.Kind, e.Err, is = Refused, err, nil
 	}
 	if e.Kind == Queued || how != recovers {
 		s.tell(e)
 	}
-	return t, err
+	return is, err
 }
 
 // late returns an error if the context of a submission is done already.
@@ -138,21 +138,22 @@ func late(ctx context.Context, run string) error {
 // admit queues t, and returns those who are to be begun. If the run is there already, joined is its
 // ticket; of one at work it is the next ticket, which may be t: the run may have been interrupted
 // and answered by now, and the work on it is over but for telling so.
-func (s *Supervisor) admit(t *ticket, how joining) (first []*ticket, joined *ticket, err error) {
+func (s *Supervisor) admit(t *ticket) (first []*ticket, joined *ticket, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ending != nil {
 		return nil, nil, fmt.Errorf("%w: run %q", ErrDraining, t.run)
 	}
 	if joined = s.tickets[t.run]; joined != nil {
-		if how == alone || joined.graph != t.graph {
+		if t.alone || joined.graph != t.graph {
 			return nil, nil, &RunError{Run: t.run, Graph: joined.graph, Err: fmt.Errorf("%w: it waits or is at work here already: wait for it", dispatcher.ErrBusy)}
 		}
-		joined.submitted = joined.submitted || how != recovers
+		joined.recovers = joined.recovers || t.recovers
+		joined.submitted = joined.submitted || !t.recovers
 		joined.revives = joined.revives || t.revives
-		if how != recovers && !joined.waits {
+		if !t.recovers && !joined.waits {
 			next := &joined.next
-			if joined.over && joined.out.status == checkpoint.StatusCompleted {
+			if joined.over && joined.out.plain.Status == checkpoint.StatusCompleted {
 				next = &joined.late
 			}
 			if *next == nil {
@@ -166,7 +167,7 @@ func (s *Supervisor) admit(t *ticket, how joining) (first []*ticket, joined *tic
 	if s.queue.size >= s.options.Queue {
 		return nil, nil, &QueueError{Run: t.run, Key: t.key, Waiting: s.queue.size}
 	}
-	if n := s.queue.of(t.key); n >= s.options.PerKey && how != recovers { // else those of other keys would wait behind it
+	if n := s.queue.of(t.key); n >= s.options.PerKey && !t.recovers { // else those of other keys would wait behind it
 		return nil, nil, &QueueError{Run: t.run, Key: t.key, Waiting: n, PerKey: true}
 	}
 	s.tickets[t.run] = t
@@ -292,7 +293,7 @@ func (s *Supervisor) turn(t *ticket) (next *ticket) {
 			return
 		}
 		all, again := s.end(t)
-		tells := t.recovers.Load()
+		tells := t.recovers
 		if len(all) > 0 && again == nil && !tells && goesOn { // else what has still to be told may take its time
 			next, all = all[0], all[1:]
 		}
@@ -366,9 +367,9 @@ func (s *Supervisor) end(t *ticket) (next []*ticket, again *ticket) {
 	}
 	joined, late := t.next, t.late
 	t.next, t.late = nil, nil
-	if s.ending == nil && !t.out.abandoned { // else nothing begins any more, or the run is still held
+	if s.ending == nil && !t.out.abandoned() { // else nothing begins any more, or the run is still held
 		again, late = late, nil // there may be input that was enqueued behind the call
-		if t.out.status == checkpoint.StatusInterrupted {
+		if t.out.plain.Status == checkpoint.StatusInterrupted {
 			again, joined = joined, nil
 		}
 	}

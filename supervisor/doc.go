@@ -57,7 +57,9 @@
 // While the store says checkpoint.ErrFull no run begins:
 //
 //   - The run that was refused waits again, at the head of its key. [PutBack] tells of it, and its
-//     Task is not done. A run that had begun goes on later as with Recover.
+//     Task is not done. A run that had begun goes on later as with Recover: one that was deleted
+//     meanwhile is not begun anew, and its Task ends with checkpoint.ErrNotFound, unless it was
+//     submitted since.
 //   - A second later one run tries the store. If it is refused, it waits behind the others of its
 //     key, and the next one tries after twice as long, at most half a minute; at once if it had
 //     nothing to write.

@@ -107,14 +107,17 @@ func (t *ticket) again() bool {
 }
 
 // restsMeanwhile is the outcome of a run that was left running when it was put back, and that
-// somebody has cancelled since, say: it stays so, as for Recover, unless it was submitted
-// meanwhile; a cancelled one unless that was to go on with it all the same.
+// somebody has cancelled since, say, or deleted: it stays so, as for Recover, unless it was
+// submitted meanwhile; a cancelled one unless that was to go on with it all the same.
 func (s *Supervisor) restsMeanwhile(ctx context.Context, t *ticket) (outcome, bool) {
 	if t.held.stands != running {
 		return outcome{}, false
 	}
 	now, err := s.store.Stat(ctx, t.run)
-	if err != nil || !now.Status.Resting() {
+	switch {
+	case errors.Is(err, checkpoint.ErrNotFound) && !s.submitted(t.run):
+		return outcome{err: &passedOn{err}}, true
+	case err != nil, !now.Status.Resting():
 		return outcome{}, false
 	}
 	if s.submitted(t.run) && (now.Status != checkpoint.StatusCancelled || !s.stays(t.run)) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +13,41 @@ import (
 	"github.com/pawlgo/pawl/dispatcher"
 	"github.com/pawlgo/pawl/supervisor"
 )
+
+// A run that was left running since the store had no room, and is deleted while it waits for that,
+// is not begun anew, with all that it does, but for who submits it since.
+func TestARunThatIsDeletedWhileItWaitsForRoom(t *testing.T) {
+	for _, submitted := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			store, began := newDevice(), 0
+			d := process(t, line(t, "line", 1, func(context.Context, int) error { began++; lasts(time.Second); return nil }), store, dispatcher.Options{})
+			s := supervise(t, store, supervisor.Options{}, d)
+			task := submit(t, s, d, "", "a")
+			lasts(500 * time.Millisecond)
+			store.full.Store(true)
+			lasts(time.Second)
+			holds(t, s, 1)
+			if err := store.Store.Delete(t.Context(), "a"); err != nil {
+				t.Fatal(err)
+			}
+			store.full.Store(false)
+			want := checkpoint.ErrNotFound
+			if submitted {
+				submit(t, s, d, "", "a")
+				want = nil
+			}
+			if res, err := task.Wait(t.Context()); !errors.Is(err, want) || err != nil && strings.Contains(err.Error(), "checkpoint: ") || submitted != (res.Status == checkpoint.StatusCompleted) {
+				t.Errorf("submitted again %t: Wait = %+v, %v", submitted, res, err)
+			}
+			if submitted != (began == 2) {
+				t.Errorf("submitted again %t: it was begun %d times", submitted, began)
+			}
+			if _, err := s.Drain(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
 
 // A run that somebody else has gone on with, brought to its end or deleted while it waited behind a
 // store without room has nothing to write: who waits for it is told so, and it keeps nobody from

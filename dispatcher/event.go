@@ -59,9 +59,9 @@ type Event struct {
 	Failure dag.FailureKind   // AttemptFailed
 	Final   bool              // AttemptFailed: the visit has failed
 	// Cause is why, as the log tells it. AttemptFailed, RunRested, StateEdited, RunRewound,
-	// RunStarted and InterruptAnswered have it. For EffectEnded it is "not done: " and the
-	// reason if the effect has not happened, and "done, and its output is lost: " and the reason if
-	// it has happened and what it returned can't be kept.
+	// RunStarted and InterruptAnswered have it. For EffectEnded it is "not done: " and the reason
+	// if the effect has not happened, and "done, and its output is lost: " and the reason if it has
+	// happened and what it returned can't be kept.
 	Cause string
 	// Err is the Cause of AttemptFailed and RunRested as an error; for an observer of the live run
 	// it is the error itself. JSON has Cause alone.

@@ -15,7 +15,7 @@ type Hooks struct {
 	// OnStart is called each time a call is about to be at work on a run: to open it, also by
 	// Create, to resume it, or to give it a turn. The call has the run's lease then. Nothing is in
 	// the log yet except the answers of the call ([Answering]), which stay. If OnStart returns an
-	// error or panics, the call returns that as a [*FaultError] of kind hook, and nothing has
+	// error or panics, the call returns that as a [*FaultError] of kind hook, and nothing else has
 	// changed. Nil means no. OnStart is not called:
 	//
 	//   - for a completed run for which no input waits;
@@ -35,7 +35,7 @@ type Hooks struct {
 	// it is abandoned as a node would be. Whatever goes wrong in it is told by Result.Warnings and
 	// changes nothing.
 	OnEnd func(context.Context, End) error
-	// Intercept are called around visits. Nil means nobody is.
+	// Intercept are the interceptors around visits. Nil means none.
 	Intercept []Interceptor
 }
 

@@ -13,19 +13,20 @@ import (
 // becomes of its result. At least one of the two is set. Interceptors may be asked about several
 // runs at once, and After about several visits of one run.
 type Interceptor struct {
-	// Name says in the log, in errors and to people whose ruling it was. Each interceptor needs
-	// another one. Empty means # and its place in the list, counted from 1.
+	// Name says in the log, in errors and to people whose ruling it was. Each interceptor has to
+	// have a name of its own. Empty means # and its place in the list, counted from 1.
 	Name string
 	// Nodes are the node paths ("compose-loop/validate") and visit paths
 	// ("compose-loop/2/validate") at which it stands. The path of an Each stands for its items as
 	// well. New refuses a path that names nothing, or a dag.Fail, before which nobody is asked. Nil
 	// means all.
 	Nodes []string
-	// Before is asked about a visit, of any kind of node but a dag.Fail, before the visit begins:
-	// its attempts have not begun, and neither has their time limit. All interceptors are asked in
-	// order, whatever the others say, and the most restrictive ruling counts: Deny over Ask over
-	// Instead over Continue. A panic is no ruling and fails the visit, unless another interceptor
-	// denies it. So does a runtime.Goexit; behind that nobody else is asked. Nil means [Continue].
+	// Before is asked about a visit, of any kind of node but a dag.Fail, before the visit begins,
+	// which is before it has a place of Options.Parallel, a time limit and attempts. All
+	// interceptors are asked in order, whatever the others say, and the most restrictive ruling
+	// counts: Deny over Ask over Instead over Continue. A panic is no ruling and fails the visit,
+	// unless another interceptor denies it. So does a runtime.Goexit; behind that nobody else is
+	// asked. Nil means [Continue].
 	//
 	// Before is asked once about a visit in each call that begins the visit, not once for each
 	// attempt. A Continue leaves no trace in the log, so the call that goes on with a visit that

@@ -63,12 +63,12 @@ type Result[S any] struct {
 	Correlation string
 	// Warnings tell what somebody should know and is no failure of the run:
 	//
-	//   - something went wrong in Hooks.OnEnd or with Options.Retention;
-	//   - the run went on after it had rested for long (Options.StaleAfter), or depends on
+	//   - what went wrong in Hooks.OnEnd or with Options.Retention;
+	//   - that the run went on after it had rested for long (Options.StaleAfter), or depends on
 	//     something stale (dag.Depends);
-	//   - queued input was refused;
-	//   - the store did not take the run's lease back: nobody else has the run until the store's
-	//     leases end or its process does.
+	//   - which queued input was refused;
+	//   - that the store did not take the run's lease back: nobody else has the run until the
+	//     store's leases end or its process does.
 	Warnings []string
 }
 

@@ -184,8 +184,8 @@ func (d *Dispatcher[S]) Enqueue(ctx context.Context, run string, input func(*S),
 // which makes a note of what was read a compare-and-swap; otherwise the error is ErrStaleCursor, or
 // checkpoint.ErrBusy if the run is live.
 //
-// An error that is no refusal, as of a store that is full behind the message, may leave the note,
-// which then counts: who would make it again gives it a Message.
+// An error that is no refusal, such as that of a store that is full behind the message, may leave
+// the note behind, which then counts. To be able to make it again, give it a Message.
 func (d *Dispatcher[S]) Note(ctx context.Context, run, name string, value any, options ...RunOption) error {
 	return d.inside().noteRun(ctx, run, name, value, options)
 }

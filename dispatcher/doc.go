@@ -30,7 +30,7 @@
 //   - A stream does too, if the store heeds its context.
 //   - All others call the store on the caller's own goroutine, and end with their context if the
 //     store heeds it. badgerstore and memory do, except when a disk doesn't come back. A call that
-//     has taken the run's lease, as Edit does, gives it back first, for which it has another Grace
+//     has taken the run's lease, such as Edit, gives it back first, and has another Grace for that
 //     if the store hangs.
 //
 // # Conversations

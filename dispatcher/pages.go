@@ -10,8 +10,8 @@ import (
 )
 
 // A HistoryFilter selects checkpoints of a run. A checkpoint has to match every field that is set,
-// and matches a field by any one of its values. The zero HistoryFilter selects all, and an empty
-// list is as nil.
+// and matches a field by any one of its values. An empty list is like nil. The zero HistoryFilter
+// selects all.
 type HistoryFilter struct {
 	// Frames are paths of frames, as for History. Nil means all.
 	Frames []string

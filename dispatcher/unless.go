@@ -6,13 +6,13 @@ import (
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// UnlessCancelled has Run, Resume, Continue and Stream leave a run alone that is Cancelled: the
-// call returns the [*Rest] of that run, with who cancelled it and why, and nothing has changed.
-// Beside [Answering] nothing is answered then. Without it these calls go on with a cancelled run,
-// also with one that was cancelled between a look at its State and the call.
+// UnlessCancelled has Run, Resume, Continue and Stream leave a Cancelled run alone. The call
+// returns the [*Rest] of that run, with who cancelled it and why, and nothing has changed;
+// [Answering] beside it answers nothing then. Without UnlessCancelled these calls go on with a
+// cancelled run, even one that was cancelled between a look at its State and the call.
 //
 // A run is Cancelled by [Dispatcher.Cancel], and also if the context of the call that was at work
-// on it was cancelled: a service that uses UnlessCancelled ends with [Drain], which leaves runs
+// on it was cancelled. So a service that uses UnlessCancelled ends with [Drain], which leaves runs
 // Running.
 func UnlessCancelled() RunOption {
 	return RunOption{"UnlessCancelled", func(w *wishes) error {

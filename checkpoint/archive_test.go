@@ -149,8 +149,8 @@ func (s *told) Envelopes(ctx context.Context, run string) iter.Seq2[[]byte, erro
 	return s.Store.Envelopes(ctx, run)
 }
 
-// Verify finds a pin that a store has of another entry than its log; and takes for no damage what is
-// appended while it looks.
+// Verify finds a pin that a store has of another entry than its log; and takes for no damage what
+// is appended while it looks.
 func TestVerifyOfWhatAStoreTells(t *testing.T) {
 	s := new(memory.Store)
 	forkstoreGrow(t, s, "run", 4)

@@ -158,6 +158,8 @@ func (d *Dispatcher[S]) items(ctx context.Context, run string, how mode, input f
 //
 //   - ErrNotFound if there is no such run, or it was deleted meanwhile;
 //   - checkpoint.ErrCursor if the log ends before listen.Since;
+//   - a [*checkpoint.TrimmedError] if what comes next was trimmed, as by Options.Retention beside a
+//     body that is slow;
 //   - the cause of ctx once that is done.
 //
 // Events calls the store in the loop's own goroutine.

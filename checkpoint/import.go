@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,9 +71,7 @@ func Import(ctx context.Context, s Store, r io.Reader, o ImportOptions) (Info, e
 	if o.LineBytes < 0 {
 		return Info{}, &ArgumentError{"Import", "option LineBytes", "is negative: zero means 128 MiB"}
 	}
-	if o.LineBytes == 0 {
-		o.LineBytes = 128 << 20
-	}
+	o.LineBytes = cmp.Or(o.LineBytes, 128<<20)
 	if err := ctx.Err(); err != nil {
 		return Info{}, err
 	}

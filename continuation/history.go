@@ -1,6 +1,7 @@
 package continuation
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -448,10 +449,7 @@ func (w *wait) anew() bool {
 
 // key is what correlates a trigger with an alternative.
 func (w *wait) key(of alternative) string {
-	if of.Key == "" {
-		return w.id
-	}
-	return of.Key
+	return cmp.Or(of.Key, w.id)
 }
 
 func (w *wait) receipt(a *ask) Receipt {

@@ -2,6 +2,7 @@ package continuation
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -87,12 +88,8 @@ func (r *Runtime) Handler(o HandlerOptions) (http.Handler, error) {
 			return nil, &ArgumentError{"an option of a handler", fmt.Sprintf("lets in the authority %q, which nobody has", a)}
 		}
 	}
-	if o.Window == 0 {
-		o.Window = 5 * time.Minute
-	}
-	if o.MaxBytes == 0 {
-		o.MaxBytes = 1 << 20
-	}
+	o.Window = cmp.Or(o.Window, 5*time.Minute)
+	o.MaxBytes = cmp.Or(o.MaxBytes, 1<<20)
 	if o.Authorities == nil {
 		o.Authorities = []dag.Authority{dag.System}
 	}

@@ -1,6 +1,7 @@
 package continuation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -85,15 +86,9 @@ func New(d Runs, o Options) (*Runtime, error) {
 	if o.Deliveries < 0 || o.Redeliver < 0 || o.Recheck < 0 {
 		return nil, &ArgumentError{"an option", "is negative: zero means the default"}
 	}
-	if o.Deliveries == 0 {
-		o.Deliveries = 3
-	}
-	if o.Redeliver == 0 {
-		o.Redeliver = time.Minute
-	}
-	if o.Recheck == 0 {
-		o.Recheck = time.Minute
-	}
+	o.Deliveries = cmp.Or(o.Deliveries, 3)
+	o.Redeliver = cmp.Or(o.Redeliver, time.Minute)
+	o.Recheck = cmp.Or(o.Recheck, time.Minute)
 	if o.Now == nil {
 		o.Now = time.Now
 	}

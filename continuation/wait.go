@@ -1,6 +1,7 @@
 package continuation
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -263,10 +264,7 @@ func (w *Wait) checkExpiry(bad func(string) error, timer bool) error {
 }
 
 func (w *Wait) kind() Kind {
-	if w.Kind == "" {
-		return KindReply
-	}
-	return w.Kind
+	return cmp.Or(w.Kind, KindReply)
 }
 
 func (w *Wait) authority() dag.Authority {
@@ -293,10 +291,7 @@ func (w *Wait) within() time.Duration {
 }
 
 func (w *Wait) failures() int {
-	if w.MaxFailures == 0 {
-		return DefaultFailures
-	}
-	return w.MaxFailures
+	return cmp.Or(w.MaxFailures, DefaultFailures)
 }
 
 // members are the parts of an Any, or the wait itself.

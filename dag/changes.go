@@ -2,6 +2,7 @@ package dag
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -68,7 +69,7 @@ func (c *changes) graph(prefix string, was, is *document) {
 		c.node(prefix+n.Name, stored[n.Name], &is.Nodes[i])
 	}
 	if before, after := joined(was.Ends), joined(is.Ends); before != after {
-		c.add("%sEnd: was %s, is %s", prefix, orNothing(before), orNothing(after))
+		c.add("%sEnd: was %s, is %s", prefix, cmp.Or(before, "nothing"), cmp.Or(after, "nothing"))
 	}
 }
 
@@ -125,16 +126,9 @@ func (c *changes) node(path string, was, is *docNode) {
 
 func (n *docNode) follows() string {
 	if n.Follows == nil {
-		return orNothing("")
-	}
-	return n.Follows.String()
-}
-
-func orNothing(s string) string {
-	if s == "" {
 		return "nothing"
 	}
-	return s
+	return n.Follows.String()
 }
 
 // cells compares the cells of two states.

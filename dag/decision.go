@@ -1,6 +1,7 @@
 package dag
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -87,9 +88,7 @@ type Invariant struct {
 
 // Decide notes a decision of the visit.
 func Decide(ctx context.Context, d Decision) error {
-	if d.Status == "" {
-		d.Status = Accepted
-	}
+	d.Status = cmp.Or(d.Status, Accepted)
 	about := fmt.Sprintf("decision %q", d.ID)
 	known := []DecisionStatus{Tentative, Accepted, Rejected, Contested}
 	if !slices.Contains(known, d.Status) {

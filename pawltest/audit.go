@@ -1,6 +1,7 @@
 package pawltest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -344,9 +345,7 @@ func differences(w, e *checkpoint.Entry) []string {
 		subject = "visit " + w.Path
 	}
 	verb := map[checkpoint.Kind]string{checkpoint.Entered: "was given", checkpoint.Superstep: "merged"}[w.Kind]
-	if verb == "" {
-		verb = "wrote"
-	}
+	verb = cmp.Or(verb, "wrote")
 	all = append(all, cells(subject, verb, w.Delta, e.Delta)...)
 	all = append(all, cells(subject, verb, w.Outer, e.Outer)...)
 	was, is := string(w.Data), string(e.Data)

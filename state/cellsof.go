@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -85,9 +86,7 @@ func (w *cellWalk) group(t reflect.Type, path, prefix string, off uintptr) {
 		tag, _ := f.Tag.Lookup("json")
 		name, _ := tagName(tag)
 		flat := f.Anonymous && name == "" // encoding/json takes its fields for those of the outer one
-		if name == "" {
-			name = f.Name
-		}
+		name = cmp.Or(name, f.Name)
 		a, isCell := asCell(f.Type)
 		switch {
 		case isCell && tag == "-":

@@ -2,6 +2,7 @@ package state
 
 import (
 	"bytes"
+	"cmp"
 	"reflect"
 )
 
@@ -118,9 +119,7 @@ func structCodec(t reflect.Type, made map[reflect.Type]*codec) *codec {
 		f := t.Field(i)
 		tag := f.Tag.Get("json")
 		name, options := tagName(tag)
-		if name == "" {
-			name = f.Name
-		}
+		name = cmp.Or(name, f.Name)
 		c := codecOf(f.Type, made)
 		if c == nil || f.Anonymous || !f.IsExported() || options != "" || tag == "-" || named[name] {
 			return nil

@@ -318,9 +318,7 @@ func (w *typeWalk) members(d *Type, t reflect.Type, path string, addressable boo
 			w.refuse(at, "is not exported, so JSON can't bring it back")
 			continue
 		}
-		if name == "" {
-			name = f.Name
-		}
+		name = cmp.Or(name, f.Name)
 		d.Fields = append(d.Fields, Field{
 			Name:   name,
 			Type:   w.part(f.Type, t, at, addressable),

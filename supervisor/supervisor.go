@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -101,10 +102,10 @@ func New(store checkpoint.Store, o Options, runners ...Runner) (*Supervisor, err
 			return nil, &OptionError{of.name, "is negative: zero means the default"}
 		}
 	}
-	o.Cap = orDefault(o.Cap, 64)
-	o.Queue = orDefault(o.Queue, 10_000)
-	o.PerKey = orDefault(o.PerKey, o.Queue)
-	o.Grace = orDefault(o.Grace, 6*time.Second)
+	o.Cap = cmp.Or(o.Cap, 64)
+	o.Queue = cmp.Or(o.Queue, 10_000)
+	o.PerKey = cmp.Or(o.PerKey, o.Queue)
+	o.Grace = cmp.Or(o.Grace, 6*time.Second)
 	s := &Supervisor{
 		store: store, options: o, runners: make(map[string]Runner, len(runners)),
 		drain: make(chan struct{}), tickets: make(map[string]*ticket), full: make(map[string]struct{}),
@@ -139,13 +140,6 @@ func (s *Supervisor) runner(info *checkpoint.Info) Runner {
 		}
 	}
 	return nil
-}
-
-func orDefault[N int | time.Duration](n, def N) N {
-	if n == 0 {
-		return def
-	}
-	return n
 }
 
 // Load tells how many runs are at work and how many wait for their turn. Some may wait while fewer

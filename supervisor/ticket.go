@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -87,9 +88,7 @@ func (s *Supervisor) submit(
 	if err := late(ctx, run); err != nil {
 		return nil, err
 	}
-	if key == "" {
-		key = graph
-	}
+	key = cmp.Or(key, graph)
 	of, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	t := &ticket{
 		run: run, graph: graph, key: key, came: time.Now(), told: make(chan struct{}), done: make(chan struct{}),

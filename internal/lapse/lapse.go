@@ -2,6 +2,7 @@
 package lapse
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -54,9 +55,7 @@ func (s *Store) End(run string) {
 // keep has the lease last from now on, and returns it.
 func (s *Store) keep(l checkpoint.Lease) checkpoint.Lease {
 	term := s.Term
-	if term == 0 {
-		term = Term
-	}
+	term = cmp.Or(term, Term)
 	l.Until = time.Now().Add(term)
 	s.all[l.Run] = l
 	return l

@@ -1,6 +1,7 @@
 package dispatcher
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -141,9 +142,7 @@ func (g *gates) declared(a Action) string {
 
 func (c *core) configureGates() error {
 	o := c.opts.Gates
-	if o.Preset == "" {
-		o.Preset = GateNothing
-	}
+	o.Preset = cmp.Or(o.Preset, GateNothing)
 	if o.Preset == GateNothing && len(o.Names) == 0 && o.If == nil {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package dispatcher
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -90,9 +91,7 @@ func Continue() Ruling { return Ruling{kind: continues} }
 // Failed run is resumed: then the interceptors are asked anew. People read the reason; "" is kept
 // as "denied without a reason".
 func Deny(reason string) Ruling {
-	if reason == "" {
-		reason = "denied without a reason"
-	}
+	reason = cmp.Or(reason, "denied without a reason")
 	return Ruling{kind: denies, reason: reason}
 }
 

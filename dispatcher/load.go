@@ -1,6 +1,7 @@
 package dispatcher
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,9 +33,7 @@ func (c *core) loadFrom(ctx context.Context, info *checkpoint.Info, upTo uint64,
 	if info.Head.Seq == 0 {
 		return nil, 0, checkpoint.ErrNotFound
 	}
-	if upTo == 0 {
-		upTo = info.Head.Seq
-	}
+	upTo = cmp.Or(upTo, info.Head.Seq)
 	left := c.opts.Limits.DecodeBytes
 	m, from, err := c.restore(ctx, id, upTo, &left)
 	if err == nil && from == 0 && info.First > 1 {
@@ -141,9 +140,7 @@ func (c *core) read(ctx context.Context, id string, upTo uint64) (*report, error
 		return nil, c.refuse(id, err)
 	}
 	seq := upTo
-	if seq == 0 {
-		seq = head.Seq
-	}
+	seq = cmp.Or(seq, head.Seq)
 	rep, err := c.report(m, id, seq)
 	if err != nil {
 		rep.state, err = c.carriedState(id, m, "", err)

@@ -1,6 +1,7 @@
 package dispatcher
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -209,14 +210,14 @@ func (c *core) configure() error {
 		errs = append(errs, c.after.add("InterruptAfter", c.plan, name))
 	}
 	errs = append(errs, c.configureHooks(), c.configureGates())
-	o.Limits.Supersteps = orDefault(o.Limits.Supersteps, 1_000_000)
-	o.Limits.StateBytes = orDefault(o.Limits.StateBytes, 256<<20)
-	o.Limits.ValueBytes = orDefault(o.Limits.ValueBytes, 16<<20)
-	o.Limits.VisitBytes = orDefault(o.Limits.VisitBytes, 32<<20)
-	o.Limits.DecodeBytes = orDefault(o.Limits.DecodeBytes, 1<<30)
-	o.Limits.Items = orDefault(o.Limits.Items, 100_000)
-	o.Grace = orDefault(o.Grace, 5*time.Second)
-	o.StaleAfter = orDefault(o.StaleAfter, 24*time.Hour)
+	o.Limits.Supersteps = cmp.Or(o.Limits.Supersteps, 1_000_000)
+	o.Limits.StateBytes = cmp.Or(o.Limits.StateBytes, 256<<20)
+	o.Limits.ValueBytes = cmp.Or(o.Limits.ValueBytes, 16<<20)
+	o.Limits.VisitBytes = cmp.Or(o.Limits.VisitBytes, 32<<20)
+	o.Limits.DecodeBytes = cmp.Or(o.Limits.DecodeBytes, 1<<30)
+	o.Limits.Items = cmp.Or(o.Limits.Items, 100_000)
+	o.Grace = cmp.Or(o.Grace, 5*time.Second)
+	o.StaleAfter = cmp.Or(o.StaleAfter, 24*time.Hour)
 	if o.Parallel > 0 {
 		c.slots = make(chan struct{}, o.Parallel)
 	}
@@ -247,11 +248,4 @@ func sayable(now func() time.Time) func() time.Time {
 		}
 		return t
 	}
-}
-
-func orDefault[N int | time.Duration](n, def N) N {
-	if n == 0 {
-		return def
-	}
-	return n
 }

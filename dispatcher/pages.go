@@ -1,6 +1,7 @@
 package dispatcher
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -88,18 +89,18 @@ func (c *core) page(ctx context.Context, id string, f *HistoryFilter) ([]Past, e
 		if err != nil {
 			return nil, err
 		}
-		if len(page) == orDefault(f.Limit, 100) {
+		if len(page) == cmp.Or(f.Limit, 100) {
 			return page, nil
 		}
 		p.Tags = names[p.Seq]
 		if told = f.selects(&p, seen); !told {
 			continue
 		}
-		if page = append(page, p); len(page) == orDefault(f.Limit, 100) {
+		if page = append(page, p); len(page) == cmp.Or(f.Limit, 100) {
 			c.marks.put(h, r.told)
 		}
 	}
-	if len(page) == orDefault(f.Limit, 100) {
+	if len(page) == cmp.Or(f.Limit, 100) {
 		return page, nil
 	}
 	c.marks.put(h, r.told)

@@ -2,6 +2,7 @@ package dispatcher
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -302,9 +303,7 @@ func settled(raw json.RawMessage, err error, limits Limits) (json.RawMessage, er
 		return nil, &OptionError{"Settings", "are not JSON"}
 	}
 	if at, reason := secretIn(value, "", false); reason != "" {
-		if at == "" {
-			at = "."
-		}
+		at = cmp.Or(at, ".")
 		return nil, &SecretError{"settings", at, reason}
 	}
 	if value == nil {

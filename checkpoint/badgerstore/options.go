@@ -1,6 +1,7 @@
 package badgerstore
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -115,22 +116,12 @@ func (o Options) check() error {
 }
 
 func (o Options) withDefaults(dir string) Options {
-	if o.MemTableSize == 0 {
-		o.MemTableSize = 16 << 20
-	}
+	o.MemTableSize = cmp.Or(o.MemTableSize, 16<<20)
 	o.MemTableSize = max(o.MemTableSize, leastMemTable)
-	if o.FreeSpace == 0 {
-		o.FreeSpace = o.inMemory()
-	}
-	if o.Waiting == 0 {
-		o.Waiting = 32 << 20
-	}
-	if o.CloseWithin == 0 {
-		o.CloseWithin = 30 * time.Second
-	}
-	if o.Witness == "" {
-		o.Witness = filepath.Join(dir, witnessFile)
-	}
+	o.FreeSpace = cmp.Or(o.FreeSpace, o.inMemory())
+	o.Waiting = cmp.Or(o.Waiting, 32<<20)
+	o.CloseWithin = cmp.Or(o.CloseWithin, 30*time.Second)
+	o.Witness = cmp.Or(o.Witness, filepath.Join(dir, witnessFile))
 	return o
 }
 

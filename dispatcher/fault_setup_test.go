@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
 	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
@@ -137,5 +138,49 @@ func TestGoexitOfTheCaller(t *testing.T) {
 	}
 	if _, err := store.Stat(ctx, "other"); err == nil {
 		t.Error("there is a fork")
+	}
+}
+
+// A quitter ends its goroutine when it is read from JSON.
+type quitter struct{}
+
+func (quitter) MarshalJSON() ([]byte, error) { return []byte(`""`), nil }
+func (*quitter) UnmarshalJSON([]byte) error  { runtime.Goexit(); return nil }
+
+// What decodes an answer is asked on the goroutine of who gives it, and ends that and nothing else:
+// the question waits as before.
+func TestGoexitOfWhoAnswers(t *testing.T) {
+	quiet(t)
+	b := dag.New[Tale]("quit")
+	dag.Step(b, "ask", func(ctx context.Context, _ *Tale) error {
+		_, err := dag.Ask[quitter](ctx, "k", "which?")
+		return err
+	})
+	for name, answer := range map[string]func(d *dispatcher.Dispatcher[Tale], id string) error{
+		"Answer": func(d *dispatcher.Dispatcher[Tale], _ string) error {
+			return d.Answer(t.Context(), run, "", "this")
+		},
+		"Answers": func(d *dispatcher.Dispatcher[Tale], id string) error {
+			return d.Answers(t.Context(), run, map[string]any{id: "this"})
+		},
+	} {
+		var store memory.Store
+		d := process(t, frozen(t, b), &store, dispatcher.Options{})
+		res, err := d.Run(t.Context(), run, nil)
+		rests(t, res, err, checkpoint.StatusInterrupted, "ask")
+		unchanged(t, &store, run, func() {
+			left, returned := make(chan struct{}), false
+			go func() { // ends in the call
+				defer close(left)
+				_ = answer(d, res.Interrupts[0].ID)
+				returned = true
+			}()
+			if <-left; returned {
+				t.Errorf("%s returned", name)
+			}
+		})
+		if err := d.Skip(t.Context(), run, ""); err != nil {
+			t.Errorf("%s: skipping it behind that: %v", name, err)
+		}
 	}
 }

@@ -10,7 +10,8 @@ import "context"
 //
 // The context still ends what takes too long; if its cause is ErrDrain it leaves the run Running as
 // well. A run that a call opens when now is already closed is left Pending, which recovery takes
-// too. Now can't be nil, since nobody could close it.
+// too; a run that was Pending before, and that the call goes on with, is left Running. Now can't be
+// nil, since nobody could close it.
 func Drain(now <-chan struct{}) RunOption {
 	return RunOption{"Drain", func(w *wishes) error {
 		if now == nil {

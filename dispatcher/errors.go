@@ -48,8 +48,8 @@ var (
 	// ErrNoStore: the dispatcher has no store, and the call needs one.
 	ErrNoStore = errors.New("dispatcher: needs a store: give New one")
 	// ErrDrain, as the cause of a context's cancel, stops a run and leaves it Running without an
-	// owner, for recovery, or Pending if it has not begun. [Drain] does the same, but lets what
-	// runs finish.
+	// owner, for recovery, or Pending if the call has opened it and nothing of it has begun.
+	// [Drain] does the same, but lets what runs finish.
 	ErrDrain = errors.New("dispatcher: draining")
 	// ErrTimeout: an attempt took longer than its Policy.Timeout. See [NodeError].
 	ErrTimeout = errors.New("dispatcher: attempt timed out")

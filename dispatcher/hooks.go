@@ -58,7 +58,7 @@ type End struct {
 	Labels      map[string]string // must not be changed
 	// Status, Cursor and Abandoned are those of the call's Result. The status is Running if the run
 	// was drained, or was left behind because its store failed or did not answer. It is Pending if
-	// the run was drained before anything had begun, or was made by Create.
+	// the call opened the run and was drained before anything had begun, or was a Create.
 	Status    checkpoint.Status
 	Cursor    checkpoint.Cursor
 	Abandoned []string

@@ -212,6 +212,9 @@ func TestDrainFromTheBeginning(t *testing.T) {
 		res, err := p.Run(t.Context(), run, func(s *Tale) { s.Word.Set("kept") }, dispatcher.Drain(now))
 		rests(t, res, err, checkpoint.StatusPending, "a")
 		superUnheld(t, &store, checkpoint.StatusPending)
+		res, err = p.Run(t.Context(), run, nil, dispatcher.Drain(now)) // goes on with it
+		rests(t, res, err, checkpoint.StatusRunning, "a")
+		superUnheld(t, &store, checkpoint.StatusRunning)
 		res, err = p.Run(t.Context(), run, nil)
 		completes(t, res, err)
 		if res.State.Word.Get() != "kept" {

@@ -541,3 +541,17 @@ func TestMergeKeepsTheOtherEffectOnce(t *testing.T) {
 		a = m
 	}
 }
+
+// What is decided is none of its own variants, though the other record has it as one.
+func TestMergeKeepsNoVariantOfWhatIsDecided(t *testing.T) {
+	b := branches(t, draft("o"))
+	for _, id := range []string{"a", "b"} {
+		b.change(t, id, func(r *record.Record) { r.Decisions[0].Status = dag.Accepted })
+	}
+	_, err := b.Override(t.Context(), "b", "way", "right", "dry", ann)
+	done(t, err)
+	v, err := b.Merge(t.Context(), "a", "b", record.PreferA, ann)
+	done(t, err)
+	d := v.Record.Decisions[0]
+	same(t, "the decision", []any{d.Description, d.Variants}, []any{"left", []record.Variant{{Author: ann, Decision: "right", Rationale: "dry", Status: dag.Accepted}}})
+}

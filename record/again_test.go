@@ -15,6 +15,7 @@ import (
 	"github.com/pawlgo/pawl/checkpoint/memory"
 	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
+	"github.com/pawlgo/pawl/pawltest"
 	"github.com/pawlgo/pawl/record"
 )
 
@@ -40,6 +41,31 @@ func TestEffectThatBeginsAgain(t *testing.T) {
 	done(t, err)
 	r := from(t, d, "r", record.Options{})
 	if len(r.ToolEffects) != 1 || r.ToolEffects[0].Status != record.EffectDone || r.ToolEffects[0].IsReplayable {
+		t.Errorf("the effects are %s", show(r.ToolEffects))
+	}
+}
+
+// One that has not happened, and under which its process dies when it begins again, is in doubt.
+func TestEffectThatBeginsAgainIsInDoubt(t *testing.T) {
+	store := &pawltest.Mortal{Store: newStore()}
+	b := dag.New[Inquiry]("inquiry")
+	dag.Step(b, "pay", func(ctx context.Context, _ *Inquiry) error {
+		_, err := dag.Effect(ctx, "card", 40, func(context.Context, int) (int, error) {
+			if dag.Attempt(ctx) == 1 {
+				return 0, errors.Join(dag.NotDone, errors.New("closed"))
+			}
+			store.Kill()
+			return 1, nil
+		})
+		return err
+	}).With(dag.Policy{Attempts: 2})
+	d := inquiry(t, b, store, dispatcher.Options{})
+	if _, err := d.Run(t.Context(), "r", nil); !errors.Is(err, pawltest.ErrDead) {
+		t.Fatal(err)
+	}
+	done(t, store.Revive(t.Context()))
+	r := from(t, inquiry(t, b, store, dispatcher.Options{}), "r", record.Options{})
+	if len(r.ToolEffects) != 1 || r.ToolEffects[0].Status != record.EffectInDoubt {
 		t.Errorf("the effects are %s", show(r.ToolEffects))
 	}
 }

@@ -2,7 +2,9 @@ package storetest
 
 import (
 	"context"
+	"encoding/binary"
 	"testing"
+	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
@@ -146,4 +148,40 @@ func (s deletesHeld) Delete(ctx context.Context, run string) error {
 		_ = s.Faulty.Release(ctx, checkpoint.Lease{Run: run, Epoch: info.Epoch, Owner: info.Owner})
 	}
 	return s.Faulty.Delete(ctx, run)
+}
+
+// lateFirst begins a run under a lease that has ended: there is no row that says so.
+type lateFirst struct{ lapses }
+
+func (s lateFirst) Append(
+	ctx context.Context, l checkpoint.Lease, after checkpoint.Head, entries []checkpoint.Entry,
+) (checkpoint.Head, error) {
+	if after.Seq == 0 {
+		return s.Faulty.Append(ctx, l, after, entries)
+	}
+	return s.lapses.Append(ctx, l, after, entries)
+}
+
+// heldForks takes the id of a fork for held for as long as nobody else has acquired it.
+type heldForks struct{ lapses }
+
+func (s heldForks) Fork(ctx context.Context, f checkpoint.Fork) error { return s.Faulty.Fork(ctx, f) }
+
+// sameLease gives an owner whose lease has ended the same one again.
+type sameLease struct {
+	lapses
+	had *set // epochs, by run and owner
+}
+
+func (s sameLease) Acquire(ctx context.Context, run, owner string) (checkpoint.Lease, error) {
+	if epoch, had := s.had.get(run + "/" + owner); had {
+		was := checkpoint.Lease{Run: run, Epoch: binary.BigEndian.Uint64(epoch), Owner: owner}
+		if s.Lapsed(was) != nil {
+			was.Until = time.Now().Add(lapse.Term)
+			return was, nil
+		}
+	}
+	l, err := s.lapses.Acquire(ctx, run, owner)
+	s.had.add(run+"/"+owner, binary.BigEndian.AppendUint64(nil, l.Epoch))
+	return l, err
 }

@@ -15,13 +15,19 @@ const mostLease = standstill / 2
 func ending(t *trial, s checkpoint.Store, run string) (checkpoint.Lease, checkpoint.Head) {
 	t.Helper()
 	l, head := begun(t, s, run)
+	soonOver(t, l)
+	return l, add(t, s, l, head, done(1))
+}
+
+// soonOver skips the test if the lease has no end, or one that is far away.
+func soonOver(t *trial, l checkpoint.Lease) {
+	t.Helper()
 	if l.Until.IsZero() {
 		t.Skip("leases of this store have no end")
 	}
 	if lasts := time.Until(l.Until); lasts > mostLease {
 		t.Skipf("leases of this store last for %v: have Factory.Open give it such as last for %v at most", lasts.Round(time.Second), mostLease)
 	}
-	return l, add(t, s, l, head, done(1))
 }
 
 // wait waits for an instant.
@@ -109,6 +115,47 @@ func lapsedLeaseChangesNothing(t *trial, s checkpoint.Store) {
 	outlive(t, s, l)
 	late(t, s, l, head)
 	add(t, s, owned(t, s, "run"), head, done(2))
+}
+
+// The lease of a run that is not there yet ends as any other: then no append makes the run under it,
+// nor a Restore; and the id is there for a Fork, and for the next who acquires it, under a higher
+// epoch, also if it is the same owner.
+func lapsedLeaseOfNoRun(t *trial, s checkpoint.Store) {
+	begin := []checkpoint.Entry{opened("graph", nil)}
+	leases := make(map[string]checkpoint.Lease)
+	for _, run := range []string{"run", "forked", "restored", "last"} {
+		leases[run] = owned(t, s, run)
+		soonOver(t, leases[run])
+	}
+	for at := leases["last"].Until; ; at = time.Now().Add(10 * time.Millisecond) {
+		t.wait(at)
+		if _, err := s.Acquire(t.Context(), "last", "next"); err == nil {
+			break
+		} else if time.Since(leases["last"].Until) > time.Second {
+			t.Fatalf("a second behind the end of the lease Acquire of a run that is not there = %v", err)
+		}
+	}
+	_, err := s.Append(t.Context(), leases["run"], checkpoint.Head{}, begin)
+	wantErr(t, err, checkpoint.ErrFenced, "the first Append under a lease that has ended")
+	if a, ok := s.(checkpoint.Archiver); ok {
+		envelopes, _ := archived(t)
+		_, err := a.Restore(t.Context(), leases["restored"], archive(lent(envelopes)))
+		wantErr(t, err, checkpoint.ErrFenced, "Restore under a lease that has ended")
+	}
+	for _, run := range []string{"run", "restored"} {
+		_, err := s.Stat(t.Context(), run)
+		wantErr(t, err, checkpoint.ErrNotFound, "Stat(%q)", run)
+	}
+	if err := s.Fork(t.Context(), forkOf(small(1), "forked")); err != nil && !errors.Is(err, checkpoint.ErrUnsupported) {
+		t.Errorf("Fork into the id of a lease that has ended = %v", err)
+	}
+	next := owned(t, s, "run")
+	if next.Epoch <= leases["run"].Epoch {
+		t.Errorf("epoch %d after epoch %d, of the same owner", next.Epoch, leases["run"].Epoch)
+	}
+	_, err = s.Append(t.Context(), leases["run"], checkpoint.Head{}, begin)
+	wantErr(t, err, checkpoint.ErrFenced, "Append under a lease that has ended, beside the next of the same owner")
+	add(t, s, next, checkpoint.Head{}, begin...)
 }
 
 // Who comes late to a run that somebody else has taken since changes nothing of it: not under the

@@ -92,6 +92,7 @@ var groups = []group{
 	{"leases", nothing, []rule{
 		{"LapsedLeaseIsNobodys", lapsedLeaseIsNobodys},
 		{"LapsedLeaseChangesNothing", lapsedLeaseChangesNothing},
+		{"LapsedLeaseOfNoRun", lapsedLeaseOfNoRun},
 		{"LateOwnerLeavesTheNextAlone", lateOwnerLeavesTheNextAlone},
 		{"RenewalProlongs", renewalProlongs},
 	}},

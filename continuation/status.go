@@ -108,7 +108,8 @@ type View struct {
 	Resumes  int `json:"resumes"`
 	Failures int `json:"failures"`
 	Lapses   int `json:"lapses"`
-	// Trigger is the one that was accepted last, nil if none was since it was asked.
+	// Trigger is what ended it when it was asked last, nil if nothing has: the trigger that was
+	// accepted; or, with no id, an instant that had come, as when it has expired, or who skipped it.
 	Trigger *Receipt `json:"trigger,omitempty"`
 	// Delivery is that of the run. DeliveryOf tells how often it has failed, and why.
 	Delivery DeliveryStatus `json:"delivery"`

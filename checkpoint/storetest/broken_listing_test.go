@@ -66,6 +66,20 @@ func (s uncancelledDelete) Delete(ctx context.Context, run string) error {
 	return errors.Join(s.Faulty.Delete(context.WithoutCancel(ctx), run), ctx.Err())
 }
 
+// uncancelledFork makes forks so.
+type uncancelledFork struct{ sound }
+
+func (s uncancelledFork) Fork(ctx context.Context, f checkpoint.Fork) error {
+	return errors.Join(s.Faulty.Fork(context.WithoutCancel(ctx), f), ctx.Err())
+}
+
+// uncancelledRestore restores runs so.
+type uncancelledRestore struct{ sound }
+
+func (s uncancelledRestore) Restore(ctx context.Context, l checkpoint.Lease, a checkpoint.Archive) (checkpoint.Info, error) {
+	return s.Faulty.Restore(context.WithoutCancel(ctx), l, a)
+}
+
 // uncancelledAcquire takes a lease, and then looks whether it was to.
 type uncancelledAcquire struct{ sound }
 

@@ -191,6 +191,30 @@ func cancelledContextChangesNothing(t *trial, s checkpoint.Store) {
 		t.Errorf("an Acquire that was cancelled has left the run to %q", info.Owner)
 	}
 	owned(t, s, "free")
+	cancelledMakesNoRun(ctx, t, s)
+}
+
+// cancelledMakesNoRun checks that no run comes to be, or is handed out, with a context that has
+// ended.
+func cancelledMakesNoRun(ctx context.Context, t *trial, s checkpoint.Store) {
+	t.Helper()
+	if err := s.Fork(ctx, forkOf(small(1), "fork")); !errors.Is(err, checkpoint.ErrUnsupported) {
+		wantErr(t, err, context.Canceled, "Fork")
+	}
+	if a, ok := s.(checkpoint.Archiver); ok {
+		envelopes, _ := archived(t)
+		_, err := a.Restore(ctx, owned(t, s, "restored"), archive(lent(envelopes)))
+		wantErr(t, err, context.Canceled, "Restore")
+		err = nil
+		for _, err = range a.Envelopes(ctx, "run") {
+			break
+		}
+		wantErr(t, err, context.Canceled, "Envelopes")
+	}
+	for _, run := range []string{"fork", "restored"} {
+		_, err := s.Stat(t.Context(), run)
+		wantErr(t, err, checkpoint.ErrNotFound, "Stat(%q)", run)
+	}
 }
 
 // A store that was closed refuses everything, and can be closed again.

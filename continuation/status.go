@@ -109,7 +109,8 @@ type View struct {
 	Failures int `json:"failures"`
 	Lapses   int `json:"lapses"`
 	// Trigger is what ended it when it was asked last, nil if nothing has: the trigger that was
-	// accepted; or, with no id, an instant that had come, as when it has expired, or who skipped it.
+	// accepted; or, with no id, an instant that had come, as when it has expired, or who skipped
+	// it.
 	Trigger *Receipt `json:"trigger,omitempty"`
 	// Delivery is that of the run. DeliveryOf tells how often it has failed, and why.
 	Delivery DeliveryStatus `json:"delivery"`

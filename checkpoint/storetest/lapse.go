@@ -117,9 +117,9 @@ func lapsedLeaseChangesNothing(t *trial, s checkpoint.Store) {
 	add(t, s, owned(t, s, "run"), head, done(2))
 }
 
-// The lease of a run that is not there yet ends as any other: then no append makes the run under it,
-// nor a Restore; and the id is there for a Fork, and for the next who acquires it, under a higher
-// epoch, also if it is the same owner.
+// The lease of a run that is not there yet ends as any other: then no append makes the run under
+// it, nor a Restore; and the id is there for a Fork, and for the next who acquires it, under a
+// higher epoch, also if it is the same owner.
 func lapsedLeaseOfNoRun(t *trial, s checkpoint.Store) {
 	begin := []checkpoint.Entry{opened("graph", nil)}
 	leases := make(map[string]checkpoint.Lease)

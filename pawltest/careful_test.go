@@ -80,10 +80,10 @@ func TestReplayOfARunThatPaused(t *testing.T) {
 	pauses := 0
 	for errors.Is(err, dispatcher.ErrInterrupted) {
 		for _, i := range res.Interrupts {
-			if i.Kind == dispatcher.KindAsked {
-				err = d.Answer(t.Context(), "order/7", i.ID, true)
-			} else {
+			if i.Kind != dispatcher.KindAsked {
 				pauses++
+			} else if err := d.Answer(t.Context(), "order/7", i.ID, true); err != nil {
+				t.Fatal(err)
 			}
 		}
 		res, err = d.Resume(t.Context(), "order/7")

@@ -150,8 +150,12 @@ func (d *Dispatcher[S]) Turn(ctx context.Context, run string, input func(*S), op
 // Enqueue leaves input for a turn of a run, whatever its status, and returns when that is durable.
 // [Message] gives the input a name, under which it counts once. Turns begin in the order of
 // posting, each with one input. A live run begins the next one when it is completed, instead of
-// ending; otherwise the next Run, Continue, Resume or Turn does. Input that comes when a call has
-// looked for the last time and is about to return, as in Hooks.OnEnd, waits for the next call.
+// ending; otherwise the next Run, Continue, Resume or Turn does.
+//
+// Input that comes when a call has looked for the last time and is about to return, as in
+// Hooks.OnEnd or while Options.Retention has the run trimmed, waits for the next call. To have it
+// taken call Continue behind Enqueue, and again as long as that is ErrBusy; a supervisor does so
+// for a program that calls its Continue once.
 //
 // The function input is called at once, with the empty state, and what it writes is posted. So it
 // can't depend on what it reads. Append together with SetAt or Truncate of one list is refused,

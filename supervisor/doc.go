@@ -44,7 +44,10 @@
 //     begins, by their Result.Interrupts, and calls Continue.
 //
 // All others rest, and are left to whoever resumes them. So is a completed run for which input
-// waits (dispatcher.Dispatcher.Enqueue): whoever submits it next has the input taken.
+// waits (dispatcher.Dispatcher.Enqueue): whoever submits it next has the input taken. A service
+// that takes input enqueues it, submits the run or continues it, and acknowledges it then: it is
+// taken by a call that is at work, or by a further one. If it dies, or drains, in between, the
+// input waits.
 //
 // Recover returns when all that it recovered rests, which may take as long as the longest of those
 // runs. A service therefore starts it in a goroutine of its own, takes new work at once (the old

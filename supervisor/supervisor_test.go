@@ -484,35 +484,149 @@ func TestJoiningACompletedRunTakesWhatWasEnqueued(t *testing.T) {
 	})
 }
 
-// Who enqueues input when the call is about to return, and joins it, gets its result: the input is
-// taken when the run is submitted once more.
+// Input that is enqueued when the call has looked for some the last time is taken for who submits
+// the run then, though all who joined it before that, too, share the further turn.
 func TestJoiningACallThatIsAboutToReturn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var store memory.Store
 		var d *dispatcher.Dispatcher[parcel]
 		var s *supervisor.Supervisor
-		var joined *supervisor.Task[parcel]
+		var joined []*supervisor.Task[parcel]
 		ends := func(context.Context, dispatcher.End) error {
-			if joined == nil {
+			if len(joined) == 0 {
+				joined = append(joined, submit(t, s, d, "", "run"))
 				if err := d.Enqueue(t.Context(), "run", func(*parcel) {}); err != nil {
 					t.Error(err)
 				}
-				joined = submit(t, s, d, "", "run")
+				joined = append(joined, submit(t, s, d, "", "run"))
 			}
 			return nil
 		}
 		d = process(t, line(t, "line", 1, nil), &store, dispatcher.Options{Hooks: dispatcher.Hooks{OnEnd: ends}})
-		s = supervise(t, &store, supervisor.Options{}, d)
+		s = supervise(t, &store, supervisor.Options{Observe: func(e supervisor.Event) {
+			if e.Kind == supervisor.Ended && len(joined) == 2 {
+				joined = append(joined, submit(t, s, d, "", "run"))
+			}
+		}}, d)
 		if res, err := submit(t, s, d, "", "run").Wait(t.Context()); err != nil || res.Turn != 1 {
 			t.Errorf("who submitted it gets turn %d, %v, want the first", res.Turn, err)
 		}
-		if res, err := joined.Wait(t.Context()); err != nil || res.Turn != 1 {
-			t.Errorf("who enqueued more and joined it gets turn %d, %v, want the first", res.Turn, err)
+		for i, task := range joined {
+			if res, err := task.Wait(t.Context()); err != nil || res.Turn != 2 {
+				t.Errorf("%d: who joined it gets turn %d, %v, want the second", i, res.Turn, err)
+			}
 		}
-		if res, err := submit(t, s, d, "", "run").Wait(t.Context()); err != nil || res.Turn != 2 {
-			t.Errorf("who submits it once more gets turn %d, %v, want the second", res.Turn, err)
+		if len(joined) != 3 {
+			t.Errorf("%d have joined it", len(joined))
+		}
+		if working, waiting := s.Load(); working+waiting != 0 {
+			t.Errorf("%d are at work and %d wait", working, waiting)
 		}
 	})
+}
+
+// A trimming is a store in which something comes when a run is trimmed, once.
+type trimming struct {
+	*memory.Store
+	comes func()
+}
+
+func (s *trimming) Trim(ctx context.Context, l checkpoint.Lease, after checkpoint.Head, e checkpoint.Entry, bases ...[]byte) (checkpoint.Head, error) {
+	if comes := s.comes; comes != nil {
+		s.comes = nil
+		comes()
+	}
+	return s.Store.Trim(ctx, l, after, e, bases...)
+}
+
+// So it is while the run is trimmed, as Options.Retention says.
+func TestInputWhileARunIsTrimmed(t *testing.T) {
+	for _, refused := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			store := &trimming{Store: new(memory.Store)}
+			d := process(t, line(t, "line", 3, nil), store, dispatcher.Options{
+				Retention: dispatcher.Retention{Last: 1}, Limits: dispatcher.Limits{StateBytes: 10 << 10},
+			})
+			calls := 0
+			s := supervise(t, store, supervisor.Options{Observe: func(e supervisor.Event) {
+				if e.Kind == supervisor.Began {
+					calls++
+				}
+			}}, d)
+			var second *supervisor.Task[struct{}]
+			store.comes = func() {
+				err := d.Enqueue(t.Context(), "run", func(p *parcel) {
+					if p.Name.Set("more"); refused {
+						p.Name.Set(strings.Repeat("more", 5<<10))
+					}
+				})
+				if err == nil {
+					second, err = s.Continue(t.Context(), "", "run")
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+			completes(t, submit(t, s, d, "", "run"))
+			want := 2
+			if refused {
+				want = 1
+			}
+			res, err := second.Wait(t.Context())
+			if err != nil || res.Turn != want || refused != (len(res.Warnings) == 1) {
+				t.Errorf("who enqueued it and continued gets turn %d, %q, %v, want turn %d", res.Turn, res.Warnings, err, want)
+			}
+			synctest.Wait()
+			if posts, err := store.Posts(t.Context(), "run"); err != nil || len(posts) > 0 || calls != 2 {
+				t.Errorf("%d messages wait behind %d calls, %v", len(posts), calls, err)
+			}
+		})
+	}
+}
+
+// Who joined a run at work is done with it if nothing waits: one more call would find nothing to
+// do. It is made if the store can't tell, or does what no store may.
+func TestJoiningACompletedRunForWhichNothingWaits(t *testing.T) {
+	for name, c := range map[string]struct {
+		posts func() error
+		calls int
+	}{
+		"nothing waits": {func() error { return nil }, 1},
+		"an error":      {func() error { return errLost }, 2},
+		"a panic":       {func() error { panic("lost") }, 2},
+		"a goexit":      {func() error { runtime.Goexit(); return nil }, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				released, looked, calls := false, false, 0
+				store := &memory.Faulty{FailRead: func(_ context.Context, method, _ string) error {
+					if released = released || method == "Release"; method == "Posts" && released && !looked {
+						looked = true
+						return c.posts()
+					}
+					return nil
+				}}
+				hold := make(chan struct{})
+				d := process(t, line(t, "line", 1, func(context.Context, int) error { <-hold; return nil }), store, dispatcher.Options{})
+				s := supervise(t, store, supervisor.Options{Cap: 1, Observe: func(e supervisor.Event) {
+					if e.Kind == supervisor.Began && e.Run == "run" {
+						calls++
+					}
+				}}, d)
+				first := submit(t, s, d, "", "run")
+				synctest.Wait()
+				second, other := submit(t, s, d, "", "run"), submit(t, s, d, "", "other")
+				close(hold)
+				for _, task := range []*supervisor.Task[parcel]{first, second, other} {
+					completes(t, task)
+				}
+				synctest.Wait()
+				if calls != c.calls || !looked {
+					t.Errorf("%d calls, want %d", calls, c.calls)
+				}
+			})
+		})
+	}
 }
 
 // Of a run that something abandoned still holds all who have joined it get the one result: it can't

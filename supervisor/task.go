@@ -32,12 +32,14 @@ type Task[S any] struct {
 // them:
 //
 //   - they joined it at work, and it came to be interrupted: it may be answered by now;
-//   - they joined it when its call had returned, and it is completed: input may wait for it.
+//   - it is completed, and input waits for it behind its call, or they joined it when that had
+//     returned.
 //
 // It is not, and all get the one result, if something that was abandoned holds the run, or the
-// supervisor drains. Input that is enqueued (dispatcher.Dispatcher.Enqueue) just before the call
-// returns may still wait behind its result: submit the run once more, and it is taken. A run that
-// is cancelled while it waits for its turn is gone on with; Continue leaves it.
+// supervisor drains. So input that is enqueued (dispatcher.Dispatcher.Enqueue) before its run is
+// submitted, or continued, is taken before the task is done with a completed run, however late the
+// call is: also in its OnEnd, and while the run is trimmed (dispatcher.Options.Retention). A run
+// that is cancelled while it waits for its turn is gone on with; Continue leaves it.
 //
 // With an error nothing has happened:
 //

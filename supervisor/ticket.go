@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,6 +30,8 @@ type ticket struct {
 	lone            int                     // how often it had no room again where others had found some meanwhile, since it came further
 	over            bool                    // call has returned out, which end has still to make known
 	next, late      *ticket                 // of those who have joined it at work, or when it was over and the run completed; end says what becomes of them
+	input           func() bool             // whether some waits for the run
+	behind          bool                    // some does behind a call that has completed it, for who has joined that
 
 	told chan struct{} // closed when Queued or PutBack was told of it, which comes first
 	done chan struct{} // closed when out is set
@@ -106,6 +109,7 @@ func (s *Supervisor) submit(
 		}
 		return out
 	}
+	t.input = func() bool { return s.inputWaits(of, run) }
 	first, joined, err := s.admit(t)
 	defer func() { // whatever becomes of this goroutine in an observer
 		if joined == nil {
@@ -285,7 +289,7 @@ func (s *Supervisor) turn(t *ticket) (next *ticket) {
 	<-t.told // by who submitted it, and may be slower
 	s.begins(t)
 	began := time.Now()
-	returned, goesOn, back := false, false, false
+	returned, looked, goesOn, back := false, false, false, false
 	defer func() {
 		if back {
 			s.putsBack(t)
@@ -316,12 +320,30 @@ func (s *Supervisor) turn(t *ticket) (next *ticket) {
 		s.tell(Event{
 			Kind: Ended, Run: t.run, Graph: t.graph, Key: t.key, Duration: time.Since(began), Err: t.out.err,
 		})
-		goesOn = returned
+		goesOn = looked
 	}()
 	t.out = t.call()
 	returned = true
-	back = s.putBack(t)
+	if back = s.putBack(t); !back && s.completes(t) {
+		t.behind = true // if the store does what none may, the call tells
+		t.behind = t.input()
+	}
+	looked = true
 	return nil
+}
+
+// completes reports whether a call that is over has completed its run, and others have joined it
+// before: input that they have enqueued may have come when it had looked for some the last time.
+func (s *Supervisor) completes(t *ticket) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ending == nil && t.next != nil && t.out.err == nil && t.out.plain.Status == checkpoint.StatusCompleted && !t.out.abandoned()
+}
+
+// inputWaits reports whether input waits for a run, or the store can't tell.
+func (s *Supervisor) inputWaits(ctx context.Context, run string) bool {
+	posts, err := s.store.Posts(ctx, run)
+	return err != nil || slices.ContainsFunc(posts, func(p checkpoint.Post) bool { return p.Kind == checkpoint.PostTurn })
 }
 
 // putsBack tells of a ticket that is in the queue again, and begins when the store has room.
@@ -367,9 +389,16 @@ func (s *Supervisor) end(t *ticket) (next []*ticket, again *ticket) {
 	joined, late := t.next, t.late
 	t.next, t.late = nil, nil
 	if s.ending == nil && !t.out.abandoned() { // else nothing begins any more, or the run is still held
-		again, late = late, nil // there may be input that was enqueued behind the call
-		if t.out.plain.Status == checkpoint.StatusInterrupted {
+		switch {
+		case t.behind: // who came later joins the further call at work
 			again, joined = joined, nil
+			if late != nil {
+				again.next, again.revives, late = late, again.revives || late.revives, nil
+			}
+		case t.out.plain.Status == checkpoint.StatusInterrupted:
+			again, joined = joined, nil
+		default:
+			again, late = late, nil // there may be input that was enqueued behind the call
 		}
 	}
 	if again != nil {

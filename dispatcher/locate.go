@@ -189,12 +189,12 @@ func (c *core) checkpointAt(ctx context.Context, h *hindsight, seq uint64) (Chec
 	return Checkpoint{}, nil
 }
 
-// search finds the last checkpoint of those that are meant, of which all lie in one superstep of
-// the run's own frame or in such that follow each other. before reports whether they come behind
-// where a machine stands.
+// search finds the last checkpoint, or beginning of a frame, of those that are meant, of which all
+// lie in one superstep of the run's own frame or in such that follow each other. before reports
+// whether they come behind where a machine stands.
 func (c *core) search(ctx context.Context, h *hindsight, before func(*machine) bool, meant func(*Past) bool) (Checkpoint, error) {
 	var found Checkpoint
-	r := reading{c: c, of: h}
+	r := reading{c: c, of: h, enters: true}
 	if err := r.skip(ctx, before); err != nil {
 		return found, err
 	}
@@ -203,7 +203,7 @@ func (c *core) search(ctx context.Context, h *hindsight, before func(*machine) b
 		case err != nil:
 			return found, err
 		case p.Abandoned:
-		case (p.Cause == CauseSuperstep || p.Cause == CauseOpened) && meant(&p): // a fork is opened where a superstep has ended
+		case (p.Cause == CauseSuperstep || p.Cause == CauseOpened || p.entered) && meant(&p): // a fork is opened where a superstep has ended
 			found = p.Checkpoint // a loop that was voided and entered again counts the last time
 		case found.Seq > 0 && p.Path == "" && (p.Cause == CauseSuperstep || p.Cause == CauseTurn):
 			return found, nil

@@ -17,7 +17,8 @@ import (
 //
 //   - the path of the frame, as the paths of the visits inside begin with it: "hunt", "review/17",
 //     "compose-loop/2", or "" for the run's own frame. The path of a Loop alone means its last
-//     iteration. The frame is read as it stands in the turn that the run is in, or as it ended.
+//     iteration. The frame is read as it stands in the turn that the run is in, or as it ended; if
+//     it failed, Failures tells why, whoever follows that.
 //   - the address of a checkpoint that History lists, as for At.
 //
 // Superstep, Cursor, Interrupts, Finished and Failures of the Result are those of the frame and of
@@ -102,8 +103,10 @@ func (c *core) frameFor(ctx context.Context, id, address string) (*machine, Chec
 	if err != nil {
 		return nil, Checkpoint{}, err
 	}
+	itself := false // it is a frame, and what is called like its iterations are items in it
 	last, err := c.search(ctx, h, func(m *machine) bool { return m.turn < turn }, func(p *Past) bool {
-		return p.Turn == turn && (p.Path == path || isIterationOf(p.Path, path))
+		itself = itself || p.Turn == turn && p.Path == path
+		return p.Turn == turn && (p.Path == path || !itself && isIterationOf(p.Path, path))
 	})
 	switch {
 	case err != nil:
@@ -118,14 +121,16 @@ func (c *core) frameFor(ctx context.Context, id, address string) (*machine, Chec
 	return c.left(ctx, h, last)
 }
 
-// left is where a frame stood last that has ended: at its last superstep, or behind that at the
-// last edit or migration that came while it was open. Once the superstep of the run's own frame has
-// ended none inside it is.
+// left is where a frame stood last that has ended: at its last superstep, or where it began if none
+// has ended, or behind that at the last that is told of what is inside it, of an edit or a
+// migration while it was open. Once the superstep of the run's own frame has ended none inside it
+// is.
 func (c *core) left(ctx context.Context, h *hindsight, last Checkpoint) (*machine, Checkpoint, error) {
 	m, _, err := c.load(ctx, last.Run, last.Seq)
 	if err != nil {
 		return nil, last, err
 	}
+	inside := last.Seq
 	for e, err := range c.store.Read(ctx, last.Run, last.Seq+1, h.info.Head.Seq) {
 		if err != nil {
 			return nil, last, err
@@ -137,6 +142,9 @@ func (c *core) left(ctx context.Context, h *hindsight, last Checkpoint) (*machin
 			break
 		}
 		if e.Kind != checkpoint.Edited && e.Kind != checkpoint.Migrated {
+			if strings.HasPrefix(e.Path, last.Path+"/") {
+				inside = e.Seq
+			}
 			continue
 		}
 		path, there := last.Path, true
@@ -155,6 +163,15 @@ func (c *core) left(ctx context.Context, h *hindsight, last Checkpoint) (*machin
 			break
 		}
 		m, last.Path, last.Seq = next, path, e.Seq
+	}
+	if inside > last.Seq {
+		next, _, err := c.load(ctx, last.Run, inside)
+		if err != nil {
+			return nil, last, err
+		}
+		if next.frameAt(last.Path) != nil {
+			m, last.Seq = next, inside
+		}
 	}
 	return m, last, nil
 }

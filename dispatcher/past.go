@@ -24,7 +24,8 @@ type Past struct {
 	// Cancels tell each time that the run was cancelled between this checkpoint and the next.
 	Cancels []CancelInfo
 
-	pinned bool // only its machine is kept
+	pinned  bool // only its machine is kept
+	entered bool // it is no checkpoint: the frame has begun
 }
 
 // A CancelInfo tells that a run was cancelled, by its id or with the context of a call.
@@ -132,6 +133,7 @@ type reading struct {
 	// cancelled is told of each time that the run was cancelled, behind the checkpoint that was
 	// yielded last; nil if nobody asks.
 	cancelled func(CancelInfo)
+	enters    bool // where frames inside the run have begun is wanted as well
 }
 
 // past yields the checkpoints of a run behind an entry, oldest first. Their Tags are left out.
@@ -173,7 +175,8 @@ func (r *reading) past(ctx context.Context) iter.Seq2[Past, error] {
 				yield(Past{}, err)
 				return
 			}
-			if !is || p.Seq <= r.after {
+			p.entered = r.enters && e.Kind == checkpoint.Entered && e.Path != ""
+			if !is && !p.entered || p.Seq <= r.after {
 				continue
 			}
 			if p.Abandoned = r.of.abandoned(p.Seq) || r.of.voided(&p, r.told); !yield(p, nil) {

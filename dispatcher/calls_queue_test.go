@@ -299,6 +299,66 @@ func TestCallsEnqueueWithAName(t *testing.T) {
 	})
 }
 
+// A turn that begins with input that was enqueued says which, and so does what is said of input
+// that is refused, or sent again: to observers and readers alike.
+func TestCallsEnqueuedInputIsNamedByItsTurn(t *testing.T) {
+	eachCallsStore(t, func(t *testing.T, store checkpoint.Store, o dispatcher.Options) {
+		var observed []string
+		tells := func(e dispatcher.Event) (string, bool) {
+			switch e.Kind {
+			case dispatcher.TurnBegun, dispatcher.Noted:
+				return fmt.Sprintf("%s of turn %d: %q", e.Kind, e.Turn, e.ID), true
+			}
+			return "", false
+		}
+		o.Limits.StateBytes = 4 << 10
+		o.Observe = func(e dispatcher.Event) {
+			if line, ok := tells(e); ok {
+				observed = append(observed, line)
+			}
+		}
+		d := callsDispatcher(t, callsTalk(t, nil), store, o)
+		ctx := t.Context()
+		res, err := d.Run(ctx, run, hear("one"))
+		completes(t, res, err)
+		for _, message := range []string{"m1", "m2", "m3"} {
+			said := "more"
+			if message == "m2" {
+				said = strings.Repeat("more", 1<<10)
+			}
+			if err := d.Enqueue(ctx, run, hear(said), dispatcher.Message(message)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := d.Note(ctx, run, "tests.note", 1, dispatcher.Message("n")); err != nil {
+			t.Fatal(err)
+		}
+		res, err = d.Turn(ctx, run, hear("two"))
+		completes(t, res, err)
+		if err := d.Enqueue(ctx, run, hear("more"), dispatcher.Message("m1")); err != nil {
+			t.Fatal(err)
+		}
+		res, err = d.Run(ctx, run, nil)
+		completes(t, res, err)
+		var read []string
+		for e, err := range d.Events(ctx, run, dispatcher.Listen{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if line, ok := tells(e); ok {
+				read = append(read, line)
+			}
+		}
+		want := []string{
+			`noted of turn 1: "n"`, `turn begun of turn 2: "m1"`, `noted of turn 2: "m2"`, `turn begun of turn 3: "m3"`,
+			`turn begun of turn 4: ""`, `noted of turn 4: "m1"`,
+		}
+		if !slices.Equal(read, want) || !slices.Equal(observed, want) {
+			t.Errorf("read\n%q, observed\n%q, want\n%q", read, observed, want)
+		}
+	})
+}
+
 // Input that is repeated when it was taken is nothing to be at work for: it is drained, and that is
 // all, also if the graph has changed. What is refused leaves it.
 func TestCallsRepeatedInputIsNoWork(t *testing.T) {

@@ -140,6 +140,9 @@ func (d *Dispatcher[S]) Continue(ctx context.Context, run string, options ...Run
 // of them have begun it is ErrNotCompleted and the cause of ctx. Either way the input of this call
 // was not taken.
 //
+// What is posted meanwhile comes behind, in the same call: the Result, or a [*Rest] alone, may be
+// that of a later turn than this input's.
+//
 // ErrNotCompleted if the run rests, ErrBusy if it is live, ErrNotFound if there is none, unless
 // [OrStart] has Turn begin it.
 func (d *Dispatcher[S]) Turn(ctx context.Context, run string, input func(*S), options ...RunOption) (*Result[S], error) {
@@ -164,9 +167,9 @@ func (d *Dispatcher[S]) Turn(ctx context.Context, run string, input func(*S), op
 // runtime.Goexit in it is as in that of [Dispatcher.Edit].
 //
 // Input that the state's Check or a limit refuses when its turn is to begin is passed over; an
-// entry in the log says so, and Result.Warnings. If the store can't tell what waits for a run that
-// has just been completed, the call returns that error beside its result, and the next call takes
-// the input.
+// entry in the log says so, and Result.Warnings. [Event].ID of a turn that begins, or of that
+// entry, says which input it is. If the store can't tell what waits for a run that has just been
+// completed, the call returns that error beside its result, and the next call takes the input.
 func (d *Dispatcher[S]) Enqueue(ctx context.Context, run string, input func(*S), options ...RunOption) error {
 	return d.inside().enqueue(ctx, run, erase(input), options)
 }

@@ -38,7 +38,13 @@ type Event struct {
 	Step    int    // of the visit's frame
 	Attempt int    // 0 if the visit runs no function of its own
 	Outcome string
-	ID      string // of an interrupt, of an effect
+	// ID is, by the kind of the event:
+	//
+	//   - of an interrupt or an effect: its id;
+	//   - TurnBegun, of input that was enqueued: the [Message] under which it was, or else an id
+	//     that was made up;
+	//   - Noted: the Message of the note, or that of the input that was refused or sent again.
+	ID string
 	// Name is, by the kind of the event:
 	//
 	//   - Emitted: the name of the value;

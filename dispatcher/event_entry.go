@@ -149,6 +149,9 @@ func (a *about) tell(e *checkpoint.Entry) Event {
 	default:
 		v.Value = e.Data
 	}
+	if message, ok := strings.CutPrefix(e.Post, turnPrefix); ok && v.ID == "" {
+		v.ID = message
+	}
 	return v
 }
 

@@ -98,7 +98,7 @@ func (c *core) enqueue(ctx context.Context, id string, input func(any), options 
 			return c.refuse(id, &FaultError{Kind: "input", Message: fmt.Sprint(err), Err: err})
 		}
 	}
-	post := checkpoint.Post{ID: "turn:" + message, Kind: checkpoint.PostTurn, Data: encode(t)}
+	post := checkpoint.Post{ID: turnPrefix + message, Kind: checkpoint.PostTurn, Data: encode(t)}
 	err = c.store.Post(ctx, id, post)
 	if errors.Is(err, checkpoint.ErrConflict) {
 		err = &OptionError{"Message", fmt.Sprintf("%q names another input", message)}

@@ -19,6 +19,9 @@ type input struct {
 	err   error // what was posted can't be read
 }
 
+// turnPrefix is what stands, in the ids of posts of kind turn, before that of the message.
+const turnPrefix = "turn:"
+
 // A postedTurn is the Data of a post of kind turn.
 type postedTurn struct {
 	Delta json.RawMessage `json:"delta,omitempty"`

@@ -231,15 +231,26 @@ func (c *core) taken(ctx context.Context, id string, err error) error {
 	if _, none := c.store.Stat(ctx, id); none != nil {
 		return err
 	}
-	return &takenRun{err}
+	return &takenError{err}
 }
 
-// takenRun is the error of who could not begin a run that is there, and why he could not have it.
-type takenRun struct{ why error }
+// A takenError is [ErrExists] of a run that the call could not have.
+type takenError struct{ why error }
 
-func (e *takenRun) Error() string { return plain(ErrExists) + ", and " + plain(e.why) }
+// Error gives no advice of BusyError's, which is for who wants to go on with the run: that exists,
+// and this call had nothing else to do.
+func (e *takenError) Error() string {
+	held := (*checkpoint.BusyError)(nil)
+	switch {
+	case !errors.Is(e.why, checkpoint.ErrBusy):
+		return fmt.Sprintf("%v, and %s", ErrExists, plain(e.why))
+	case errors.As(e.why, &held) && checkpoint.Amends(held.Owner):
+		return fmt.Sprintf("%v: Run goes on with it", ErrExists)
+	}
+	return fmt.Sprintf("%v, and is at work: State tells how it stands, and Events what comes of it", ErrExists)
+}
 
-func (e *takenRun) Unwrap() []error { return []error{ErrExists, e.why} }
+func (e *takenError) Unwrap() []error { return []error{ErrExists, e.why} }
 
 // aMoment is how long a lease is waited for that somebody has for a moment.
 const aMoment = 127 * time.Millisecond

@@ -180,19 +180,21 @@ func TestCreateIsToldAsWhatItIs(t *testing.T) {
 }
 
 // A Create or a Start of a run that is at work says that it exists, also in another process, or if
-// an earlier call has left a node that does not return; and that it is busy.
+// an earlier call has left a node that does not return; and that it is busy. It is not advised to
+// cancel it, since a request came twice.
 func TestCreateBesideARunAtWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, store := t.Context(), new(memory.Store)
 		ends := make(chan struct{})
 		g := callsTalk(t, func(context.Context, *Talk) error { <-ends; return nil })
 		d := process(t, g, store, dispatcher.Options{Grace: time.Second})
-		exists := func(d *dispatcher.Dispatcher[Talk], also error) {
+		exists := func(d *dispatcher.Dispatcher[Talk], also error, text string) {
 			t.Helper()
-			if err := d.Create(ctx, run, hear("one")); !errors.Is(err, dispatcher.ErrExists) || !errors.Is(err, also) {
+			text = `dispatcher: run "tale": run exists` + text
+			if err := d.Create(ctx, run, hear("one")); !errors.Is(err, dispatcher.ErrExists) || !errors.Is(err, also) || err.Error() != text {
 				t.Errorf("Create = %v", err)
 			}
-			if _, err := d.Start(ctx, run, hear("one")); !errors.Is(err, dispatcher.ErrExists) || !errors.Is(err, also) {
+			if _, err := d.Start(ctx, run, hear("one")); !errors.Is(err, dispatcher.ErrExists) || !errors.Is(err, also) || err.Error() != text {
 				t.Errorf("Start = %v", err)
 			}
 		}
@@ -206,11 +208,12 @@ func TestCreateBesideARunAtWork(t *testing.T) {
 			_, _ = d.Run(until, run, nil)
 		}()
 		synctest.Wait()
-		exists(d, dispatcher.ErrBusy)
-		exists(process(t, g, store, dispatcher.Options{}), dispatcher.ErrBusy)
+		atWork := ", and is at work: State tells how it stands, and Events what comes of it"
+		exists(d, dispatcher.ErrBusy, atWork)
+		exists(process(t, g, store, dispatcher.Options{}), dispatcher.ErrBusy, atWork)
 		cancel()
 		<-over
-		exists(d, dispatcher.ErrStillRunning)
+		exists(d, dispatcher.ErrStillRunning, ", and what an earlier call abandoned has not returned: say")
 		close(ends)
 	})
 }

@@ -60,6 +60,17 @@ func TestEdgesTextsOfLists(t *testing.T) {
 			`use the graph that made it, or a Migration`: &dispatcher.GraphChangedError{
 			Run: "r", Stored: "1", Current: "2", Changes: []string{"node a: removed", "node b: was route, is step"},
 		},
+		`dispatcher: run "r": its graph has changed from 1 to 2: visit rows/1/ask is open, and its node is gone (and 1 more like it); ` +
+			`cell X of rows/1 was a sum and is gone; cell X of rows was a sum and is gone; cell Y of rows/1 was a sum and is gone (and 1 more like it): ` +
+			`use the graph that made it, or a Migration with a State, which may return what it gets if that fits the new types`: &dispatcher.GraphChangedError{
+			Run: "r", Stored: "1", Current: "2", Changes: []string{
+				"visit rows/1/ask is open, and its node is gone", "cell X of rows/1 was a sum and is gone", "cell X of rows was a sum and is gone",
+				"cell Y of rows/1 was a sum and is gone", "visit rows/20/ask is open, and its node is gone", "cell Y of rows/2 was a sum and is gone",
+			},
+		},
+		`dispatcher: run "r": its graph has changed from 1 to 2: a; b; c; d; e; f; g; h; and 2 more: use the graph that made it, or a Migration`: &dispatcher.GraphChangedError{
+			Run: "r", Stored: "1", Current: "2", Changes: many[:10],
+		},
 		`dispatcher: run "r": in doubt: r/a#x, r/b#y: say with Resolve what happened, or go on without Manual`: &dispatcher.DoubtError{
 			Run: "r", Effects: []dispatcher.OpenEffect{{ID: "r/a#x"}, {ID: "r/b#y"}},
 		},

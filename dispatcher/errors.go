@@ -232,7 +232,9 @@ type GraphChangedError struct {
 	Current string // digest of the dispatcher's
 	// Migration is the name of the migration that was tried, "" if none was.
 	Migration string
-	// Changes are what stands in the way, each naming a visit or a cell.
+	// Changes are what stands in the way, each naming a visit or a cell: of an Each there may be one
+	// for every item that is open. The text of the error has one for all that are alike but for
+	// the numbers of iterations and items, and eight at most.
 	Changes []string
 }
 
@@ -259,7 +261,41 @@ func (e *GraphChangedError) Error() string {
 		todo += " with a State, which may return what it gets if that fits the new types"
 	}
 	return fmt.Sprintf("dispatcher: run %q: its graph has changed from %s to %s%s: %s%s",
-		e.Run, short(e.Stored), short(e.Current), tried, strings.Join(e.Changes, "; "), todo)
+		e.Run, short(e.Stored), short(e.Current), tried, e.inBrief(), todo)
+}
+
+// inBrief tells the changes: the first of those that are alike, and how many these are. An Each may
+// have thousands of items open.
+func (e *GraphChangedError) inBrief() string {
+	const most = 8
+	var all []string
+	kinds := make([]string, 0, len(e.Changes))
+	alike := make(map[string]int, len(e.Changes))
+	for _, change := range e.Changes {
+		words := strings.Split(change, " ")
+		for i, w := range words {
+			if strings.Contains(w, "/") {
+				words[i] = nodePath(strings.TrimRight(w, ",:")) + "/" // what is in no iteration is another one
+			}
+		}
+		kind := strings.Join(words, " ")
+		if alike[kind]++; alike[kind] == 1 {
+			kinds, all = append(kinds, kind), append(all, change)
+		}
+	}
+	var b strings.Builder
+	for i, kind := range kinds[:min(len(kinds), most)] {
+		if i > 0 {
+			b.WriteString("; ")
+		}
+		if b.WriteString(all[i]); alike[kind] > 1 {
+			fmt.Fprintf(&b, " (and %d more like it)", alike[kind]-1)
+		}
+	}
+	if more := len(kinds) - most; more > 0 {
+		fmt.Fprintf(&b, "; and %d more", more)
+	}
+	return b.String()
 }
 
 // noGraph is the change of a run that nobody but the graph that made it can read: a migration

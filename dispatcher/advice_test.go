@@ -216,7 +216,7 @@ func TestAdviceTexts(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = d.Start(t.Context(), run, nil)
-	advises(t, err, `dispatcher: run exists, and run "tale" is busy: held by ann`)
+	advises(t, err, `dispatcher: run "tale": run exists, and is at work: State tells how it stands`)
 	if err := store.Release(t.Context(), lease); err != nil {
 		t.Fatal(err)
 	}

@@ -232,8 +232,8 @@ type GraphChangedError struct {
 	Current string // digest of the dispatcher's
 	// Migration is the name of the migration that was tried, "" if none was.
 	Migration string
-	// Changes are what stands in the way, each naming a visit or a cell: of an Each there may be one
-	// for every item that is open. The text of the error has one for all that are alike but for
+	// Changes are what stands in the way, each naming a visit or a cell: of an Each there may be
+	// one for every item that is open. The text of the error has one for all that are alike but for
 	// the numbers of iterations and items, and eight at most.
 	Changes []string
 }

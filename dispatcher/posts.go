@@ -121,14 +121,15 @@ func (r *run) takeAll(h *tenure, posts []checkpoint.Post) bool {
 
 // drainBefore drains, before the call does anything, what the log has to say before it goes on:
 // answers, if there are more of them than can share an append, input that is repeated, and a cancel
-// that came when the run was at rest, or about to be. It returns what else was posted.
+// that came when the run was at rest, or about to be; with UnlessCancelled also one that nobody has
+// heard of a run which was left. It returns what else was posted.
 func (r *run) drainBefore(posts []checkpoint.Post) ([]checkpoint.Post, error) {
 	var lines []checkpoint.Entry
 	if !shareAppend(posts) {
 		lines = r.m.queued(posts, nil).line
 	}
 	lines = append(lines, r.repeated(r.m, r.journal.head, posts)...)
-	if r.m.status.Resting() && r.m.status != checkpoint.StatusCancelled {
+	if r.m.status.Resting() && r.m.status != checkpoint.StatusCancelled || r.wishes.unlessCancelled && underway(r.m.status) {
 		lines = append(lines, r.m.cancelledBy(posts)...)
 	}
 	if len(lines) == 0 {

@@ -8,7 +8,8 @@ import (
 
 // UnlessCancelled has Run, Resume, Continue and Stream leave a Cancelled run alone. The call
 // returns the [*Rest] of that run, with who cancelled it and why, and nothing has changed;
-// [Answering] beside it answers nothing then. Without UnlessCancelled these calls go on with a
+// [Answering] beside it answers nothing then. A cancel that was posted before and that nobody has
+// heard counts too. Without UnlessCancelled these calls go on with a
 // cancelled run, even one that was cancelled between a look at its State and the call.
 //
 // A run is Cancelled by [Dispatcher.Cancel], and also if the context of the call that was at work

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
@@ -94,6 +95,40 @@ func TestUnlessCancelledHearsWhatWasPosted(t *testing.T) {
 	isLeftAlone(t, err, "Eve", "late")
 	if o, err := d.Open(t.Context(), run); err != nil || len(o.Interrupts) != 1 {
 		t.Errorf("the question has ended: %+v, %v", o, err)
+	}
+}
+
+// So does one that was posted to a run at work whose process ended before it heard of that: the run
+// is left as running, and an answer given behind the cancel would count when it is brought back.
+func TestUnlessCancelledHearsWhatWasPostedToARunLeftRunning(t *testing.T) {
+	var store memory.Store
+	b := dag.New[Tale]("asking")
+	dag.Step(b, "ask", func(ctx context.Context, _ *Tale) error {
+		_, err := dag.Ask[bool](ctx, "sure", "Shall I go on?")
+		return err
+	})
+	dag.Step(b, "work", func(ctx context.Context, _ *Tale) error { <-ctx.Done(); return ctx.Err() })
+	ctx, leave := context.WithCancelCause(t.Context())
+	started := 0
+	d := callsDispatcher(t, frozen(t, b), &store, dispatcher.Options{
+		Hooks: dispatcher.Hooks{OnStart: func(context.Context, dispatcher.Start) error { started++; return nil }},
+		Observe: func(e dispatcher.Event) {
+			if e.Kind == dispatcher.VisitInterrupted {
+				leave(dispatcher.ErrDrain)
+			}
+		},
+	})
+	if res, _ := d.Start(ctx, run, nil); res.Status != checkpoint.StatusRunning {
+		t.Fatalf("the run is %s", res.Status)
+	}
+	post := checkpoint.Post{ID: "cancel:1", Kind: checkpoint.PostCancel, Data: json.RawMessage(`{"cause":"late","by":"Eve"}`)}
+	if err := store.Post(t.Context(), run, post); err != nil {
+		t.Fatal(err)
+	}
+	_, err := d.Continue(t.Context(), run, dispatcher.UnlessCancelled(), dispatcher.Answering("", true))
+	isLeftAlone(t, err, "Eve", "late")
+	if o, err := d.Open(t.Context(), run); err != nil || len(o.Interrupts) != 1 || started != 1 {
+		t.Errorf("OnStart was called %d times, or the question has ended: %+v, %v", started, o, err)
 	}
 }
 

@@ -22,13 +22,7 @@ func (r *run) resumable(w *wishes) early {
 	case w.how == modeTurn:
 		return early{r.stands(was), r.c.refuse(r.id, fmt.Errorf("%w: it is %s: %s, or leave the input with Enqueue", ErrNotCompleted, was, m.unfinished()))}
 	case was == checkpoint.StatusCompleted && w.how != modeResume:
-		rep, unfit := r.c.report(m, r.id, r.journal.head.Seq)
-		if unfit != nil {
-			unfit = r.asking("migration", func() (err error) {
-				rep.state, err = r.c.carriedState(r.id, m, "", unfit)
-				return err
-			})
-		}
+		rep, unfit := r.untouched()
 		return early{rep, r.c.refuse(r.id, unfit)}
 	case was == checkpoint.StatusCompleted:
 		return early{r.stands(was), r.c.refuse(r.id, fmt.Errorf("%w: Turn gives it new input, Fork tries another way", ErrCompleted))}
@@ -179,6 +173,19 @@ func (r *run) stands(was checkpoint.Status) *report {
 	rep, _ := r.c.report(r.m, r.id, r.journal.head.Seq)
 	rep.Status = was
 	return rep
+}
+
+// untouched is what a run is with which the call does not go on: its state is as a Migration makes
+// it, if that of its graph can't be read. The error says why there is none.
+func (r *run) untouched() (*report, error) {
+	rep, unfit := r.c.report(r.m, r.id, r.journal.head.Seq)
+	if unfit != nil {
+		unfit = r.asking("migration", func() (err error) {
+			rep.state, err = r.c.carriedState(r.id, r.m, "", unfit)
+			return err
+		})
+	}
+	return rep, unfit
 }
 
 // checkStates calls the Check of the state of every open frame.

@@ -48,6 +48,6 @@ func (r *run) leaveCancelled() early {
 	if err != nil {
 		return early{err: err}
 	}
-	rep := r.stands(r.m.status)
+	rep, _ := r.untouched() // without a state if that can't be read: the run is Cancelled all the same
 	return early{rep, r.rested(rep)}
 }

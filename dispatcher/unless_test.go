@@ -11,6 +11,7 @@ import (
 	"github.com/pawlgo/pawl/checkpoint/memory"
 	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
+	"github.com/pawlgo/pawl/state"
 )
 
 // isLeftAlone checks that err is the Rest of a run that by has cancelled for this reason.
@@ -161,6 +162,41 @@ func TestUnlessCancelledTellsTheLastCancel(t *testing.T) {
 	}
 	_, err := d.Run(t.Context(), "other", nil, dispatcher.UnlessCancelled())
 	isLeftAlone(t, err, "", context.Canceled.Error())
+}
+
+// The result that is left alone holds the state of the run, also of one of an earlier graph, as a
+// Migration makes it.
+func TestUnlessCancelledTellsTheStateOfAnEarlierGraph(t *testing.T) {
+	type earlier struct{ N state.Value[int] }
+	type later struct{ N state.Value[string] }
+	var store memory.Store
+	b := dag.New[earlier]("counts")
+	dag.Step(b, "ask", func(ctx context.Context, _ *earlier) error {
+		_, err := dag.Ask[bool](ctx, "sure", "Shall I go on?")
+		return err
+	})
+	first := callsDispatcher(t, frozen(t, b), &store, dispatcher.Options{})
+	if _, err := first.Start(t.Context(), run, func(s *earlier) { s.N.Set(7) }); !errors.Is(err, dispatcher.ErrInterrupted) {
+		t.Fatal(err)
+	}
+	if err := first.Cancel(t.Context(), run, errors.New("late"), dispatcher.Author("Eve")); err != nil {
+		t.Fatal(err)
+	}
+	to := dag.New[later]("counts")
+	dag.Step(to, "ask", func(context.Context, *later) error { return nil })
+	g := frozen(t, to)
+	for _, x := range []struct {
+		want string
+		all  []dispatcher.Migration
+	}{{"", nil}, {"7", []dispatcher.Migration{{
+		Name: "words", State: func(string, json.RawMessage) (json.RawMessage, error) { return json.RawMessage(`{"N":"7"}`), nil },
+	}}}} {
+		res, err := callsDispatcher(t, g, &store, migrating(x.all...)).Run(t.Context(), run, nil, dispatcher.UnlessCancelled())
+		isLeftAlone(t, err, "Eve", "late")
+		if got := res.State.N.Get(); got != x.want || res.Status != checkpoint.StatusCancelled {
+			t.Errorf("the run is %s and has %q, want %q", res.Status, got, x.want)
+		}
+	}
 }
 
 // Calls that can't meet a cancelled run refuse the option.

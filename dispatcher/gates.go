@@ -20,7 +20,8 @@ import (
 //     is done or has failed for good. It approves none of the visit's effects.
 //   - The approval of an effect lets it begin once, with this input, operation and access. An
 //     effect that did not happen (dag.NotDone) needs another one.
-//   - A Migration that gives the node another name leaves its approvals behind.
+//   - A Migration that gives the node another name changes nothing in that: what was approved or
+//     rejected stays so.
 //
 // A rejected visit fails. For a rejected effect with this input dag.Effect returns dag.ErrDenied,
 // whatever operation and access it is declared with since. A Resume of the Failed run has the

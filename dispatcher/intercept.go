@@ -22,12 +22,12 @@ type Interceptor struct {
 	// well. New refuses a path that names nothing, or a dag.Fail, before which nobody is asked. Nil
 	// means all.
 	Nodes []string
-	// Before is asked about a visit, of any kind of node but a dag.Fail, before the visit begins,
-	// which is before it has a place of Options.Parallel, a time limit and attempts. All
-	// interceptors are asked in order, whatever the others say, and the most restrictive ruling
-	// counts: Deny over Ask over Instead over Continue. A panic is no ruling and fails the visit,
-	// unless another interceptor denies it. So does a runtime.Goexit; behind that nobody else is
-	// asked. Nil means [Continue].
+	// Before is asked about a visit, of any kind of node but a dag.Fail, before the visit begins:
+	// its attempts have not begun, nor their time limit, and its function has no place of
+	// [Options].Parallel. All interceptors are asked in order, whatever the others say, and the
+	// most restrictive ruling counts: Deny over Ask over Instead over Continue. A panic is no
+	// ruling and fails the visit, unless another interceptor denies it. So does a runtime.Goexit;
+	// behind that nobody else is asked. Nil means [Continue].
 	//
 	// Before is asked once about a visit in each call that begins the visit, not once for each
 	// attempt. A Continue leaves no trace in the log, so the call that goes on with a visit that

@@ -30,9 +30,9 @@ type RewindOptions struct {
 //   - what it returned, even if it ended behind the checkpoint;
 //   - its doubt, unless it is replayable: then it is done again.
 //
-// If its result was trimmed, behind a checkpoint that a tag has kept, it is in doubt. If it had not
-// happened at the checkpoint, it is in doubt under the key with which it began behind it, as long
-// as the run had not gone back meanwhile.
+// If what came of it was trimmed, behind a checkpoint that a tag has kept, it is in doubt instead:
+// one that had not happened at the checkpoint, under the key with which it began behind that, as
+// long as the run had not gone back meanwhile.
 //
 // What was drained stays drained, and the id of a [Message] that was used stays used. To give an
 // input, answer or note again that came behind the checkpoint, use another id; under the old one

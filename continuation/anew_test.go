@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/pawlgo/pawl/checkpoint/memory"
 	"github.com/pawlgo/pawl/continuation"
@@ -98,5 +99,34 @@ func TestARecoveryWhoseHookFailsWithAStaleCursor(t *testing.T) {
 	}}}, g, p.store, continuation.Options{})
 	if runs, err := next.rt.Recover(t.Context()); !errors.Is(err, dispatcher.ErrStaleCursor) || asked != 1 {
 		t.Errorf("recovered %q, %v, asked the hook %d times", runs, err, asked)
+	}
+}
+
+// Nor is Options.Revalidate asked for ever, which may return that error as well.
+func TestARecoveryWhoseRevalidationFailsWithAStaleCursor(t *testing.T) {
+	b := dag.New[Talk]("talk")
+	price := dag.Step(b, "price", func(ctx context.Context, _ *Talk) error {
+		return dag.Depends(ctx, dag.Dependency{Name: "price", Captured: time.Unix(0, 0), StaleAfter: 1, OnStale: dag.Revalidate})
+	})
+	dag.Step(b, "ask", func(ctx context.Context, _ *Talk) error {
+		_, err := continuation.Await[string](ctx, "answer", continuation.Wait{})
+		return err
+	}, price)
+	g := frozen(t, b)
+	p := talk(t, g)
+	tr := reply("t", "hello")
+	tr.LeaveIt = true
+	if _, err := p.rt.Trigger(t.Context(), tr); err != nil {
+		t.Fatal(err)
+	}
+	asked := 0
+	next := under(t, dispatcher.Options{Revalidate: func(context.Context, dag.Dependency) error {
+		if asked++; asked > 10 {
+			return errWeather
+		}
+		return dispatcher.ErrStaleCursor
+	}}, g, p.store, continuation.Options{})
+	if runs, err := next.rt.Recover(t.Context()); !errors.Is(err, dispatcher.ErrStaleCursor) || asked != 1 {
+		t.Errorf("recovered %q, %v, asked %d times", runs, err, asked)
 	}
 }

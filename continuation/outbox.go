@@ -102,10 +102,13 @@ func busy(err error) bool {
 }
 
 // moved reports whether a run no longer stands where it was read: it has an entry more, or another
-// one has its id meanwhile, and is shorter. A hook may have failed with anything.
+// one has its id meanwhile, and is shorter. A hook may have failed with anything, and so may
+// dispatcher.Options.Revalidate.
 func moved(err error) bool {
 	var fault *dispatcher.FaultError
-	return (errors.Is(err, dispatcher.ErrStaleCursor) || errors.Is(err, checkpoint.ErrCursor)) && !errors.As(err, &fault)
+	var stale *dispatcher.StaleError
+	return (errors.Is(err, dispatcher.ErrStaleCursor) || errors.Is(err, checkpoint.ErrCursor)) &&
+		!errors.As(err, &fault) && !errors.As(err, &stale)
 }
 
 // gone reports whether there is no such run, or none any more.

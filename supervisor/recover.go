@@ -192,12 +192,13 @@ func (s *Supervisor) unlessRested(
 
 // moved reports whether the run was no longer where it was looked at: it has an entry more, or
 // another one has its id meanwhile, and is shorter. A node, of a run that went on, may have failed
-// with anything, and so may a hook.
+// with anything, and so may a hook, and dispatcher.Options.Revalidate.
 func (o outcome) moved() bool {
 	var rest *dispatcher.Rest
 	var fault *dispatcher.FaultError
+	var stale *dispatcher.StaleError
 	return (errors.Is(o.err, dispatcher.ErrStaleCursor) || errors.Is(o.err, checkpoint.ErrCursor)) &&
-		!errors.As(o.err, &rest) && !errors.As(o.err, &fault)
+		!errors.As(o.err, &rest) && !errors.As(o.err, &fault) && !errors.As(o.err, &stale)
 }
 
 // crowds reports whether as many runs wait as may. It sorts those that are over, whichever these

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
+	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
 	"github.com/pawlgo/pawl/supervisor"
 )
@@ -123,6 +124,30 @@ func TestRecoverOfARunWhoseHookFailsWithAStaleCursor(t *testing.T) {
 		s := supervise(t, &store, supervisor.Options{}, d)
 		if r, err := s.Recover(t.Context()); err != nil || !errors.Is(failed(r)["run"], why) || asked != 1 {
 			t.Errorf("Recover = %+v, %v, asked the hook %d times", r, err, asked)
+		}
+	}
+}
+
+// Nor is what a program is asked about what has become stale, by Options.Revalidate.
+func TestRecoverOfARunWhoseRevalidationFailsWithAStaleCursor(t *testing.T) {
+	for _, why := range []error{dispatcher.ErrStaleCursor, checkpoint.ErrCursor} {
+		var store memory.Store
+		drain := make(chan struct{})
+		g := line(t, "line", 2, func(ctx context.Context, _ int) error {
+			close(drain)
+			return dag.Depends(ctx, dag.Dependency{Name: "price", Captured: time.Unix(0, 0), StaleAfter: 1, OnStale: dag.Revalidate})
+		})
+		asked := 0
+		d := process(t, g, &store, dispatcher.Options{Revalidate: func(context.Context, dag.Dependency) error {
+			if asked++; asked > 10 {
+				return errLost
+			}
+			return why
+		}})
+		leave(t, d, drain, "run")
+		s := supervise(t, &store, supervisor.Options{}, d)
+		if r, err := s.Recover(t.Context()); err != nil || !errors.Is(failed(r)["run"], why) || asked != 1 {
+			t.Errorf("Recover = %+v, %v, asked %d times", r, err, asked)
 		}
 	}
 }

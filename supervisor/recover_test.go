@@ -426,6 +426,41 @@ func TestJoiningARecoveryGoesOnWithTheRun(t *testing.T) {
 	}
 }
 
+// A mute runner has no result beside its error.
+type mute struct{ *dispatcher.Dispatcher[parcel] }
+
+func (mute) Continue(context.Context, string, ...dispatcher.RunOption) (*dispatcher.Result[struct{}], error) {
+	return nil, errLost
+}
+
+// Who has joined the recovery of a run that rests by then is told which run it is, also if its
+// Runner has no result.
+func TestJoiningARecoveryOfARunnerWithoutAResult(t *testing.T) {
+	var store memory.Store
+	left(t, "line", 2, &store, "run")
+	d := process(t, line(t, "line", 2, nil), &store, dispatcher.Options{})
+	var s *supervisor.Supervisor
+	var task *supervisor.Task[struct{}]
+	s = supervise(t, &store, supervisor.Options{Observe: func(e supervisor.Event) {
+		if e.Kind != supervisor.Queued {
+			return
+		}
+		err := d.Cancel(t.Context(), "run", nil)
+		if err != nil {
+			t.Error(err)
+		}
+		if task, err = s.Continue(t.Context(), "", "run"); err != nil {
+			t.Error(err)
+		}
+	}}, mute{d})
+	if _, err := s.Recover(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if res, err := task.Wait(t.Context()); !errors.Is(err, errLost) || res.Run != "run" {
+		t.Errorf("who has joined gets the result of run %q, %v", res.Run, err)
+	}
+}
+
 // A run that somebody has submitted is gone on with, also if another Recover comes upon it before
 // its turn.
 func TestRecoverOfARunThatWasSubmitted(t *testing.T) {

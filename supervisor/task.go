@@ -255,6 +255,7 @@ func (t *Task[S]) Wait(ctx context.Context) (*dispatcher.Result[S], error) {
 		return none, out.err
 	}
 	res := withState(&out.plain, none.State) // of who had no state, or another; or there was no work
+	res.Run = none.Run                       // which a Runner without a result has not said
 	if t.read == nil {
 		return res, out.err
 	}

@@ -270,3 +270,31 @@ func TestCallsStreamOfASlowBody(t *testing.T) {
 		}
 	})
 }
+
+// A stream whose context is done already has one grace period as well, for its look at where the
+// run stands and for the call.
+func TestCallsStreamUnderADoneContextHasOneGracePeriod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const grace = 400 * time.Millisecond
+		looks := 0
+		slow := func(ctx context.Context, c call) error {
+			if c.method == "Watch" {
+				return nil
+			}
+			if looks++; looks <= 2 { // the first look ends with the context
+				return heeds(ctx, grace*6/10)
+			}
+			return heeds(ctx, time.Hour)
+		}
+		d := process(t, callsTalk(t, nil), &tampered{Store: new(memory.Store), before: slow}, dispatcher.Options{Grace: grace})
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		began := time.Now()
+		for range d.Stream(ctx, run, nil, dispatcher.Listen{}) {
+		}
+		if took := time.Since(began); took > grace+grace/10 {
+			t.Errorf("the stream took %v", took)
+		}
+		lasts(2 * time.Hour)
+	})
+}

@@ -57,9 +57,9 @@ const importOwner = "an import"
 // Into an [Archiver] the run comes whole or not at all, with the times and digests of the file.
 // Into any other store the entries are appended, at the times of their import. Up to 16 MiB are one
 // append. With more, a process that dies meanwhile leaves a part, which has to be deleted before
-// the file is imported again; an Import that fails deletes what it has made, unless somebody has
-// gone on with it meanwhile. In both kinds of stores an import that failed may leave behind graphs
-// of the run, which are known by their digests alone.
+// the file is imported again. An Import that fails deletes what it has made, however much it is,
+// unless somebody has gone on with it meanwhile. In both kinds of stores an import that failed may
+// leave behind graphs of the run, which are known by their digests alone.
 //
 // The file is read twice: a reader that is no [io.Seeker] is copied to a temporary file. Closing
 // the reader is the caller's business. When ctx ends Import waits for a Read that is under way, so

@@ -17,7 +17,7 @@ import (
 // have their length, and objects to have no unknown or repeated members. null is accepted only
 // where Go has nil. Half a character, such as \ud800, is text and is read as U+FFFD, as
 // encoding/json has it. Types with their own marshaller accept any JSON. What one version of this
-// package accepts every later one does.
+// package accepts all do.
 func (t Type) Accepts(raw []byte) error { return t.look(raw, false) }
 
 // Decodes is Accepts for new values: of time.Time, json.Number, and the types of math/big and

@@ -38,7 +38,7 @@
 //
 // Format 3 keeps new appends apart from those of earlier runs when tables are merged, unless some
 // are large and in pieces. Writing gigabytes at full speed takes a third less time for it. Format 2
-// keeps them together where runs are deleted, trimmed, forked or imported.
+// merges them also where runs are deleted, trimmed, forked or imported.
 //
 // To move the runs of an older store into format 3, export and import them, the oldest first.
 //
@@ -62,7 +62,7 @@
 // version, Open takes all tables as they are.
 //
 // Reading checks the checksum of every envelope, and that each follows the one before it. Anything
-// else that is missing or damaged is ErrCorrupt as well.
+// else that is missing or damaged is ErrCorrupt as well, a damaged file tables included.
 //
 // What can be mended:
 //

@@ -168,14 +168,15 @@ type Store interface {
 	// which has ended when the loop has.
 	Read(ctx context.Context, run string, from, to uint64) iter.Seq2[Entry, error]
 
-	// Stat returns what is known of a run without reading its log.
+	// Stat returns what is known of a run, all of it as of one moment, without reading its log.
 	Stat(ctx context.Context, run string) (Info, error)
 
 	// List returns a page of the runs that f selects, in the order in which they came into the
 	// store, the last one first. That is from the newest to the oldest run of this store; a run
 	// that [Import] has brought stands where it came. If a run came while another was still being
 	// written, by a Restore, a Fork or a large first Append, either may count as the later one: a
-	// reader that looks for new runs may find one behind a run that it knows.
+	// reader that looks for new runs may find one behind a run that it knows. What is told of one
+	// run is as of one moment, as by Stat.
 	//
 	// A run that is too damaged to be told of ends its page: with a *CorruptError that names it,
 	// beside the runs before it. A run that this program or these keys can't read ends it too, with
@@ -184,9 +185,10 @@ type Store interface {
 	// ErrNotFound if f.After names no run; the error of [Filter.Check] for what that refuses.
 	List(ctx context.Context, f Filter) ([]Info, error)
 
-	// Post leaves a message for the run; it is durable when Post returns nil. A message of the same
-	// id and content changes nothing; of the same id and other content it is ErrConflict. ErrPostID
-	// for an id that is not valid, ErrTooLarge if the store keeps no message of that size.
+	// Post leaves a message for the run, whatever its status; it is durable when Post returns nil.
+	// A message of the same id and content, byte by byte, changes nothing; of the same id and other
+	// content it is ErrConflict. ErrPostID for an id that is not valid, ErrTooLarge if the store
+	// keeps no message of that size.
 	Post(ctx context.Context, run string, p Post) error
 
 	// Posts returns the messages that have not been drained, in the byte order of their ids: as Go
@@ -205,7 +207,7 @@ type Store interface {
 
 	// PutGraph keeps the JSON of a graph by its digest, once and for as long as there is the store;
 	// it is durable when PutGraph returns nil. ErrConflict if another graph is kept by that digest.
-	// Graph returns it, ErrNotFound if there is none.
+	// Graph returns it, byte by byte, ErrNotFound if there is none.
 	PutGraph(ctx context.Context, digest string, graph []byte) error
 	Graph(ctx context.Context, digest string) ([]byte, error)
 

@@ -103,11 +103,19 @@ func (c *core) frameFor(ctx context.Context, id, address string) (*machine, Chec
 	if err != nil {
 		return nil, Checkpoint{}, err
 	}
-	itself := false // it is a frame, and what is called like its iterations are items in it
-	last, err := c.search(ctx, h, func(m *machine) bool { return m.turn < turn }, func(p *Past) bool {
+	last, err := c.inherited(ctx, h, path, turn)
+	if err != nil {
+		return nil, last, err
+	}
+	n := nodeAt(h.plan, path)
+	itself := n != nil && n.Kind == dag.KindEach // it is a frame, and what is called like its iterations are items in it
+	found, err := c.search(ctx, h, func(m *machine) bool { return m.turn < turn }, func(p *Past) bool {
 		itself = itself || p.Turn == turn && p.Path == path
 		return p.Turn == turn && (p.Path == path || !itself && isIterationOf(p.Path, path))
 	})
+	if found.Seq > 0 {
+		last = found
+	}
 	switch {
 	case err != nil:
 	case h.info.First > 1 && last.Seq < h.info.First && turn <= m.turn && (couldHold(c.plan, path) || couldHold(h.plan, path)):
@@ -119,6 +127,30 @@ func (c *core) frameFor(ctx context.Context, id, address string) (*machine, Chec
 		return nil, last, err
 	}
 	return c.left(ctx, h, last)
+}
+
+// inherited is where a fork began, as the beginning of a frame that was open there and was not
+// voided since: the log of the fork does not say that it was entered. Its Seq is 0 if there is
+// none.
+func (c *core) inherited(ctx context.Context, h *hindsight, path string, turn int) (Checkpoint, error) {
+	if h.info.Origin == nil || h.info.First > 1 {
+		return Checkpoint{}, nil
+	}
+	m, _, err := c.load(ctx, h.info.Run, 1)
+	if err != nil || m.turn != turn {
+		return Checkpoint{}, err
+	}
+	f := m.frameCalled(path)
+	if f == nil {
+		return Checkpoint{}, nil
+	}
+	told := newChronicle(h.info.Run)
+	told.stand(m)
+	p := Past{Checkpoint: Checkpoint{Run: h.info.Run, Seq: 1, Turn: turn, Path: f.path, Superstep: f.ended()}}
+	if h.voided(&p, told) {
+		return Checkpoint{}, nil
+	}
+	return p.Checkpoint, nil
 }
 
 // left is where a frame stood last that has ended: at its last superstep, or where it began if none

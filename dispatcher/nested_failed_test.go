@@ -120,3 +120,67 @@ func TestStateOfAFrameThatFailed(t *testing.T) {
 		}
 	}
 }
+
+// A frame that was open where a fork began, and failed there before a superstep of it has ended, is
+// read as well: the log of the fork does not say that it was entered.
+func TestStateOfAFrameThatFailedInAFork(t *testing.T) {
+	inner := func(name string, asks bool) *dag.Graph[Dive] {
+		b := dag.New[Dive](name)
+		first := dag.Step(b, "first", func(ctx context.Context, s *Dive) error {
+			if !asks {
+				s.Paths.Append("first")
+				return nil
+			}
+			if _, err := dag.Ask[bool](ctx, "sure", nil); err != nil {
+				return err
+			}
+			return errWeather
+		})
+		dag.Step(b, "second", func(_ context.Context, s *Dive) error { s.Paths.Append("second"); return nil }, first)
+		return frozen(t, b)
+	}
+	b := dag.New[Tale]("fails")
+	dag.Embed(b, "good", inner("good", false), func(*Tale, *Dive) {}, func(*Dive, *Tale) {})
+	bad := dag.Embed(b, "bad", inner("bad", true), func(*Tale, *Dive) {}, func(*Dive, *Tale) {})
+	each := dag.EachGraph(b, "each", func(*Tale) []string { return []string{"one"} }, inner("item", true),
+		func(*Tale, string, *Dive) {}, func(*Dive, string, *Tale) {})
+	dag.Step(b, "bad-failed", func(_ context.Context, s *Tale) error { s.Tags.Add("bad"); return nil }, bad.Failed())
+	dag.Step(b, "each-failed", func(_ context.Context, s *Tale) error { s.Tags.Add("each"); return nil }, each.Failed())
+	var store memory.Store
+	d := process(t, frozen(t, b), &store, dispatcher.Options{})
+	if _, err := d.Run(t.Context(), run, nil); !errors.Is(err, dispatcher.ErrInterrupted) {
+		t.Fatal(err)
+	}
+	forks, err := d.Fork(t.Context(), run, "good@1", dispatcher.ForkOptions[Tale]{N: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fork := range forks {
+		res, err := d.Resume(t.Context(), fork)
+		if !errors.Is(err, dispatcher.ErrInterrupted) {
+			t.Fatal(err)
+		}
+		var answers []dispatcher.RunOption
+		for _, i := range res.Interrupts {
+			answers = append(answers, dispatcher.Answering(i.ID, true))
+		}
+		if res, err = d.Resume(t.Context(), fork, answers...); err != nil || res.State.Tags.Len() != 2 {
+			t.Fatalf("%d failures were followed, %v", res.State.Tags.Len(), err)
+		}
+		for _, frame := range []string{"bad", "each/1"} {
+			res, err := dispatcher.StateOf[Dive](t.Context(), d, fork, frame)
+			if err != nil || res.Frame != frame || len(res.Failures) != 1 || res.Failures[0].Path != frame+"/first" {
+				t.Errorf("%s is read as %q with failures %+v, %v", frame, res.Frame, res.Failures, err)
+			}
+		}
+		if res, err := dispatcher.StateOf[Tale](t.Context(), d, fork, "each"); err != nil || res.Frame != "each" || len(res.Failures) != 1 {
+			t.Errorf("each is read as %q with failures %+v, %v", res.Frame, res.Failures, err)
+		}
+		if res, err := dispatcher.StateOf[Dive](t.Context(), d, fork, "good"); err != nil || res.Superstep != 2 {
+			t.Errorf("good is read at superstep %d, %v", res.Superstep, err)
+		}
+	}
+	if _, err := dispatcher.StateOf[Dive](t.Context(), d, forks[0], "none"); !errors.Is(err, checkpoint.ErrCursor) {
+		t.Errorf("a frame that the graph has not: %v", err)
+	}
+}

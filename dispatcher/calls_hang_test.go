@@ -276,12 +276,12 @@ func TestCallsStreamOfASlowBody(t *testing.T) {
 func TestCallsStreamUnderADoneContextHasOneGracePeriod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const grace = 400 * time.Millisecond
-		looks := 0
+		var looks atomic.Int64
 		slow := func(ctx context.Context, c call) error {
 			if c.method == "Watch" {
 				return nil
 			}
-			if looks++; looks <= 2 { // the first look ends with the context
+			if looks.Add(1) <= 2 { // the first look ends with the context
 				return heeds(ctx, grace*6/10)
 			}
 			return heeds(ctx, time.Hour)

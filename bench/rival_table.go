@@ -17,7 +17,8 @@ import (
 //   - LangGraph.js: node, and npm ci in bench/langgraph
 //   - its PostgreSQL saver, and River: the URL of a database in BENCH_POSTGRES
 //   - River: go run -tags river
-//   - Temporal: go run -tags temporal, and the address of a server in TEMPORAL_ADDRESS
+//   - Temporal: go run -tags temporal, and the address of a server in TEMPORAL_ADDRESS, such as
+//     that of temporal/serve.sh
 func rivals(s session) (rows []row, err error) {
 	t := &table{session: s}
 	defer func() { err = errors.Join(err, t.close()) }()

@@ -9,9 +9,12 @@ import (
 	"strconv"
 	"time"
 
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	temporalworker "go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
+	"google.golang.org/protobuf/types/known/durationpb"
 )
 
 // temporalRun is a run: a workflow with so many activities, one after the other. It returns
@@ -42,7 +45,11 @@ func openTemporal(s session) (*service, error) {
 	if address == "" {
 		return nil, errors.New(temporalVariable + " names no server")
 	}
-	c, err := client.Dial(client.Options{HostPort: address, Logger: silent{}})
+	options := client.Options{HostPort: address, Logger: silent{}}
+	if err := makeNamespace(options); err != nil {
+		return nil, err
+	}
+	c, err := client.Dial(options)
 	if err != nil {
 		return nil, err
 	}
@@ -71,6 +78,37 @@ func openTemporal(s session) (*service, error) {
 			return nil
 		},
 	}, nil
+}
+
+// makeNamespace registers the default namespace where there is none, as in a server that has just
+// been given its database: that of the developers' command has it.
+func makeNamespace(options client.Options) error {
+	c, err := client.NewNamespaceClient(options)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	err = c.Register(ctx, &workflowservice.RegisterNamespaceRequest{
+		Namespace:                        client.DefaultNamespace,
+		WorkflowExecutionRetentionPeriod: durationpb.New(24 * time.Hour),
+	})
+	var exists *serviceerror.NamespaceAlreadyExists
+	if errors.As(err, &exists) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for { // The server's services hear of it within some seconds.
+		_, err := c.Describe(ctx, client.DefaultNamespace)
+		var gone *serviceerror.NamespaceNotFound
+		if !errors.As(err, &gone) {
+			return err
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
 }
 
 func temporalRuns(c client.Client, queue string, steps int) error {

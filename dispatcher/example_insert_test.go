@@ -14,7 +14,8 @@ import (
 
 // The second release puts a node before one at which runs stand: the migration says that the open
 // visit is one of the new node, which runs first. Runs that are not there yet need no migration, so
-// try a release with a run that stands at each node.
+// try a release with a run that stands at each node. A run whose open visit has done an effect is
+// refused, since the node would do it again: the first release brings that over the visit.
 func Example_migrationBeforeAnOpenNode() {
 	type Parcel struct{ Log state.List[string] }
 	does := func(name string) func(context.Context, *Parcel) error {

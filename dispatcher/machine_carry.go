@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/dag"
@@ -111,10 +112,11 @@ func renumber(all []frozenPending, ways []passage) []frozenPending {
 	return next
 }
 
-// effects are those of visits under the paths of the new graph. One that is in doubt can't be
-// moved: the other side knows it by a key that its path is part of. Nor can it be forgotten, as
-// long as nobody has said what came of it.
-func (c *change) effects(z map[string]map[string]frozenEffect) map[string]map[string]frozenEffect {
+// moveEffects are the effects of visits under the paths of the new graph. One that is in doubt
+// can't be moved: the other side knows it by a key that its path is part of. Nor can it be
+// forgotten, as long as nobody has said what came of it.
+func (c *change) moveEffects() map[string]map[string]frozenEffect {
+	z := c.effects
 	if len(c.names) == 0 {
 		return z
 	}
@@ -138,6 +140,29 @@ func (c *change) effects(z map[string]map[string]frozenEffect) map[string]map[st
 		}
 	}
 	return next
+}
+
+// repeats is against a visit going to another name with an effect that has happened, if a new node
+// has the name that it had: that one would do the effect again, since it does not find the result.
+func (c *change) repeats(w *passage, ways []passage, p place) {
+	name := w.was.Name
+	if name == w.is.Name || w.task.Phase.settled() {
+		return
+	}
+	if _, there := p.is.Find(name); !there ||
+		slices.ContainsFunc(ways, func(other passage) bool { return other.is != nil && other.is.Name == name }) {
+		return
+	}
+	for _, path := range slices.Sorted(maps.Keys(c.effects)) {
+		if path != p.log+name && !strings.HasPrefix(path, p.log+name+"/") {
+			continue
+		}
+		for _, key := range slices.Sorted(maps.Keys(c.effects[path])) {
+			if s := c.effects[path][key].State; s == effectEnded || s == effectLost {
+				c.against("effect %q of visit %s has happened, and a new node named %q would do it again", key, path, name)
+			}
+		}
+	}
 }
 
 // begunAt are the effects of a visit that had that path until now: the other side knows them by it.

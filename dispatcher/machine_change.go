@@ -32,9 +32,10 @@ type change struct {
 	// byDigest: a migration names the very graph that it comes from, so that it may be of
 	// another name.
 	byDigest bool
-	limit    int      // of a migration: how large a state may be
-	dropped  []string // paths, in the log, of forgotten visits of which nothing is merged
-	reasons  []string // what stands in the way
+	limit    int                                // of a migration: how large a state may be
+	dropped  []string                           // paths, in the log, of forgotten visits of which nothing is merged
+	effects  map[string]map[string]frozenEffect // of the machine, by the paths that the log has
+	reasons  []string                           // what stands in the way
 }
 
 // against notes what stands in the way of the change.
@@ -48,7 +49,8 @@ func (c *change) onto(m *machine, is *dag.Plan) []byte {
 		c.reasons = append(c.reasons, ofOtherName(m.plan.Name, is.Name))
 	}
 	z := m.frozen()
-	z.Graph, z.Effects, z.Shelf = is.Digest, c.effects(z.Effects), z.Shelf.renamed(c, is.Digest)
+	c.effects = z.Effects
+	z.Graph, z.Effects, z.Shelf = is.Digest, c.moveEffects(), z.Shelf.renamed(c, is.Digest)
 	z.Vacated, z.Fresh = c.vacate(z.Vacated), c.rejected(z.Fresh)
 	if len(c.names) > 0 {
 		z.Renames = append(slices.Clip(z.Renames), c.names) // machines share it
@@ -118,6 +120,7 @@ func (c *change) frame(z *frozenFrame, p place) *frozenFrame {
 		if w.task.Phase == idle || w.forgot || !c.fits(w, ways, z, p) {
 			continue
 		}
+		c.repeats(w, ways, p)
 		c.carry(w, z, p)
 		next.put(w)
 	}

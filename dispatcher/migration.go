@@ -52,7 +52,10 @@ type Migration struct {
 	//   - A visit is not renamed or forgotten while an effect of it was begun and has not ended.
 	//   - A node that is put before an open one takes its name here, {"ship": "insure"}: the open
 	//     visit becomes one of the new node, and the old node follows. Forgetting the open visit is
-	//     refused, since its node is still in the graph.
+	//     refused, since its node is still in the graph. So is naming it if an effect of it has
+	//     happened: that would go with it to the new node, and the old one would do it again. Bring
+	//     such a run over that visit with the program that began it, and deploy then; or, if the
+	//     name was to be another node's, give that one another.
 	Nodes map[string]string
 	// State changes the state of a frame that is open: the run's own (path "") and those of the
 	// graphs that its visits hold. It gets an object of the cells that are not zero, by their

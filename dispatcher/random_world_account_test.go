@@ -131,12 +131,16 @@ func (a *account) now() *moment {
 	return &a.moments[len(a.moments)-1]
 }
 
-// hinders reports whether a doubt keeps a run from going on with a program.
+// hinders reports whether an effect keeps a run from going on with a program: one in doubt, or one
+// that a new role of a name that was taken might do again.
 func (a *account) hinders(in *program) bool {
 	m := a.now()
 	for x, d := range m.deeds {
 		id := unnumbered(x.place)
 		if (d.is() == "begun" || d.unsure) && m.in.path(id) != in.path(id) {
+			return true
+		}
+		if d.is() != "not done" && in.replaces(m.in, id) {
 			return true
 		}
 	}

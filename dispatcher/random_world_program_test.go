@@ -111,6 +111,21 @@ func (p *program) path(id string) string {
 	}
 }
 
+// replaces reports whether a role, or one around it, has another name than it had, and a new one
+// has that.
+func (p *program) replaces(was *program, id string) bool {
+	at := strings.LastIndexByte(id, '/')
+	name := was.names[id]
+	if name != "" && p.names[id] != "" && p.names[id] != name {
+		for other, is := range p.names {
+			if is == name && was.names[other] == "" && strings.LastIndexByte(other, '/') == at && other[:at+1] == id[:at+1] {
+				return true
+			}
+		}
+	}
+	return at >= 0 && p.replaces(was, id[:at])
+}
+
 // place is the path of a visit by the ids of roles.
 func (p *program) place(visit string) string {
 	var names, numbers []string

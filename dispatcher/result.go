@@ -30,9 +30,11 @@ type Result[S any] struct {
 	// Frame is the path of the frame that State is of; "" is the run's own. Only At and StateOf
 	// return others.
 	Frame string
-	// Cursor lists the visits that have still to run or wait. If a frame pauses after a visit these
-	// are the ones that come next, or that visit if none does; Interrupts names the visit that is
-	// paused after. The cursor is empty if the run is completed.
+	// Cursor lists the visits that have still to run or wait: of an Each all items that are not
+	// done, whether they are at work or have not begun. (Which are at work is in no log; events of
+	// kind VisitStarted tell.) If a frame pauses after a visit these are the ones that come next,
+	// or that visit if none does; Interrupts names the visit that is paused after. The cursor is
+	// empty if the run is completed.
 	Cursor checkpoint.Cursor
 	// Superstep is the last one that ended in the run's own frame, 0 if none has. It counts on from
 	// turn to turn.

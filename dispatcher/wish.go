@@ -141,6 +141,9 @@ func Correlation(id string) RunOption {
 //   - Enqueue. While an input waits, another content under its name is an [*OptionError]. Once it
 //     was drained the name stays used, also behind a [Dispatcher.Rewind] to before it: the content
 //     is no longer looked at, and the call returns nil.
+//     The input that opens a run (Create, Run, Start, or a Turn with [OrStart]) has none: a caller
+//     who may send that again keeps its name in the state, and looks for it there, by
+//     [Dispatcher.At] at "0", before he enqueues it.
 //   - Note, whose notes are told apart by it in the same way.
 //   - Answer, Answers and Skip. A repeated one changes nothing and returns nil, whatever the run
 //     waits for by then. Beside [Answering] the call then goes on without it.

@@ -294,6 +294,9 @@ func (d *Dispatcher[S]) Resolve(ctx context.Context, run, visit, key string, r R
 // State reads a run without running it: its last closed superstep, its cursor, and what it waits
 // for. Like every call that does not bring a run on, it calls the store on the caller's goroutine,
 // and ends with ctx if the store heeds ctx; [Options.Grace] does not apply to it.
+//
+// A [*GraphChangedError] if another graph made the run and neither this graph nor a Migration can
+// hold what it holds. [Dispatcher.Open] tells of such a run as well.
 func (d *Dispatcher[S]) State(ctx context.Context, run string) (*Result[S], error) {
 	r, err := d.inside().read(ctx, run, 0)
 	return typed[S](run, r), err

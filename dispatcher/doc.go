@@ -135,8 +135,8 @@
 //
 // # Changed graphs
 //
-// A run that another graph has made can always be cancelled and answered, and its events can be
-// read. Its state can be read if every cell that holds something has the same type in this graph,
+// A run that another graph has made can always be looked at ([Dispatcher.Open]), cancelled and
+// answered, effects of it can be resolved, and its events can be read. Its state can be read if every cell that holds something has the same type in this graph,
 // or if a [Migration] knows the way. A checkpoint from before a migration that is in the log is
 // read through the one of [Options].Migrations that leads from the graph of that time to this one.
 //

@@ -324,7 +324,7 @@ func (w *wait) close(reason Reason, why, by string) {
 
 // reopen has the wait go on that had ended with its visit.
 func (w *wait) reopen() {
-	w.closed, w.why, w.by, w.fell, w.how, w.followed, w.settled, w.beside, w.late = "", "", "", false, "", false, false, false, ""
+	w.closed, w.why, w.by, w.fell, w.how, w.followed, w.settled, w.beside, w.late, w.heeded = "", "", "", false, "", false, false, false, "", false
 }
 
 // resumed counts who goes on behind a trigger, and forgets how the run rested.

@@ -453,6 +453,35 @@ func TestADenialOfWhatIsAskedAnew(t *testing.T) {
 	}
 }
 
+// Who brings it back may deny again as well, which cancels the run again.
+func TestADenialBehindADenial(t *testing.T) {
+	b := dag.New[Talk]("outer")
+	in := waiting(t, continuation.Wait{Kind: continuation.KindApproval}, dag.Policy{}, says)
+	dag.Loop(b, "frame", in, func(*Talk) bool { return true }, 2)
+	p := talk(t, frozen(t, b))
+	rt, err := continuation.New(&canceller{p.d, func(string) error { return errWeather }}, continuation.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := rt.Trigger(t.Context(), decide("t", continuation.Denied)); !errors.Is(err, errWeather) {
+		t.Fatalf("denied: %v", err)
+	}
+	p.voids("frame")
+	if _, err := p.rt.Recover(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.d.Run(t.Context(), run, nil); !errors.Is(err, dispatcher.ErrInterrupted) {
+		t.Fatal(err)
+	}
+	p.stands(run, continuation.StatusPending, "")
+	if out, err := p.rt.Trigger(t.Context(), decide("again", continuation.Denied)); err != nil || out.EndReason != continuation.ApprovalDenied {
+		t.Errorf("denied again: %+v, %v", out, err)
+	}
+	if res, err := p.d.State(t.Context(), run); err != nil || res.Status != checkpoint.StatusCancelled {
+		t.Errorf("the run is %s, %v", res.Status, err)
+	}
+}
+
 // A scope that is empty would be that of every run: it is refused, and stops none.
 func TestSupersedeNeedsAScope(t *testing.T) {
 	p := talk(t, waiting(t, continuation.Wait{}, dag.Policy{}, says), dispatcher.Labels(continuation.Owed(nil)))

@@ -21,6 +21,7 @@ func (h *history) voided(paths []string) {
 			}
 			if inside(w.path, path) { // the visit that comes there is another one
 				w.last().gone, w.resumes, w.failures, w.lapses, w.before = true, 0, 0, 0, 0
+				w.working, w.spent, w.stumbles = false, false, 0
 			}
 		}
 	}

@@ -8,9 +8,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pawlgo/pawl/checkpoint/memory"
 	"github.com/pawlgo/pawl/continuation"
 	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
+	"github.com/pawlgo/pawl/pawltest"
 )
 
 // looped is a process of which a loop asks for the third time, in its third iteration.
@@ -183,6 +185,41 @@ func TestAFrameThatIsVoidedForgetsFailures(t *testing.T) {
 		if out, err := p.rt.Trigger(t.Context(), reply(id, "good")); err != nil || out.Status != continuation.StatusResolved {
 			t.Errorf("trigger %s: %+v, %v", id, out, err)
 		}
+	}
+}
+
+// So it is of a death of which the log does not tell yet when the frame is voided.
+func TestAFrameThatIsVoidedForgetsADeath(t *testing.T) {
+	store := &pawltest.Mortal{Store: &memory.Store{}}
+	in := waiting(t, continuation.Wait{}, dag.Policy{}, func(context.Context, *Talk, continuation.Reply[string]) error {
+		store.Kill()
+		return nil
+	})
+	b := dag.New[Talk]("outer")
+	dag.Loop(b, "loop", in, func(*Talk) bool { return true }, 2)
+	p := begin(t, frozen(t, b), store, continuation.Options{})
+	p.waits(run)
+	if _, err := p.rt.Trigger(t.Context(), reply("t", "hello")); !errors.Is(err, pawltest.ErrDead) {
+		t.Fatalf("the trigger: %v", err)
+	}
+	if err := store.Revive(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p = begin(t, frozen(t, b), store, continuation.Options{})
+	if v := p.only(run); v.Lapses != 1 {
+		t.Errorf("behind the death it is %+v", v)
+	}
+	if err := p.d.Edit(t.Context(), run, func(*Talk) {}, dispatcher.EditOptions{Void: []string{"loop"}}); err != nil {
+		t.Fatal(err)
+	}
+	if v := p.only(run); v.Lapses != 0 {
+		t.Errorf("behind the edit it is %+v", v)
+	}
+	if _, err := p.rt.Stop(t.Context(), run, continuation.Stopping{Reason: continuation.CancelledByUser}); err != nil {
+		t.Fatal(err)
+	}
+	if v := p.only(run); v.Lapses != 0 {
+		t.Errorf("behind the stop it is %+v", v)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dag"
 )
 
 // An end is an entry with which a run came to rest.
@@ -28,12 +29,8 @@ func (h *history) rested(e *checkpoint.Entry) error {
 	}
 	h.notes, h.end.late = nil, h.failedLate()
 	left := h.end.fromOutside(e)
-	for _, w := range h.open { // whoever was at work has come to an end, and that is no lapse; or was dead
-		if left {
-			w.lapse()
-		}
-		w.working = false
-		w.heeded = w.heeded || e.Kind == checkpoint.Cancelled && w.closed == ApprovalDenied
+	for _, w := range h.open {
+		w.rested(e, left)
 	}
 	return nil
 }
@@ -51,8 +48,8 @@ func (x *end) fromOutside(e *checkpoint.Entry) bool {
 func (h *history) failedLate() bool {
 	cause, clipped := strings.CutSuffix(h.end.resting.Cause, "…")
 	return h.end.kind == checkpoint.Failed && h.end.resting.Kind == "" && slices.ContainsFunc(h.open, func(w *wait) bool {
-		why := w.path + ": " + w.late
-		return w.late != "" && w.closed == Expired && (why == h.end.resting.Cause || clipped && strings.HasPrefix(why, cause))
+		why := w.path + ": " + w.message
+		return w.how == dag.FailedExpired && w.closed == Expired && (why == h.end.resting.Cause || clipped && strings.HasPrefix(why, cause))
 	})
 }
 

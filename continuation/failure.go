@@ -15,41 +15,13 @@ func (h *history) failed(e *checkpoint.Entry) error {
 	if err := json.Unmarshal(e.Data, &f); err != nil {
 		return err
 	}
-	newest, beside := h.newest(e.Path), untriggered(&f)
+	newest := h.newest(e.Path)
 	for _, w := range h.open {
-		w.tried = w.tried && w.path != e.Path
-		switch {
-		case w.path == e.Path && w.taken():
-			if w.resumes == 0 {
-				w.resumes = 1 // the run was live when its trigger came
-			}
-			w.working = false
-			if w == newest && !beside {
-				if w.spent { // it was to ask for another one, and has not
-					w.stumbles++
-				} else {
-					w.failures++
-				}
-				w.spent = true
-			}
-			if f.Final {
-				w.fell, w.beside = true, beside
-				w.close(h.fate(w, &f), f.Message, "")
-			}
-		case w.path == e.Path && f.Final:
-			if w.fell = true; w.closed == "" { // it was to be asked once more, or anew
-				w.close(h.fate(w, &f), f.Message, "")
-			}
-		}
-		if w.path == e.Path && f.Final {
-			w.how, w.unsaid = dag.FailureKind(f.Kind), f.Followed == nil
-			if w.late = ""; w.how == dag.FailedExpired {
-				w.late = f.Message
-			}
+		if w.path == e.Path {
+			w.failed(&f, w == newest && !untriggered(&f))
 		}
 		if f.Followed != nil && *f.Followed && (w.path == e.Path || inside(w.path, e.Path)) {
 			w.follow()
-			w.followed = w.fell
 		}
 	}
 	return nil
@@ -94,29 +66,9 @@ func (h *history) newest(path string) *wait {
 	return nil
 }
 
-// fate is why a wait ended whose visit has failed for good.
-func (h *history) fate(w *wait, f *checkpoint.FailedAttempt) Reason {
-	if r := usedUp(f); r != "" {
-		return r
-	}
-	if dag.FailureKind(f.Kind) == dag.FailedExpired && w.last().missed() && !h.expired(w.path) {
-		return Expired
-	}
-	if w.failures >= w.last().q.MaxFailures {
-		return MaxAttempts
-	}
-	return RunFailed
-}
-
 // expired reports whether a wait of a visit that asks has expired by itself.
 func (h *history) expired(path string) bool {
 	return slices.ContainsFunc(h.open, func(w *wait) bool {
 		return w.path == path && w.closed == Expired && w.last().answer.How == checkpoint.AnswerExpired
 	})
-}
-
-// missed reports whether a timer has ended the ask so late that it would have expired.
-func (a *ask) missed() bool {
-	t := a.letter.Trigger.Missed
-	return a.ended && !t.IsZero() && !a.answer.At.Before(t)
 }

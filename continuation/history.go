@@ -6,10 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
-	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
 )
 
@@ -48,91 +46,6 @@ type history struct {
 
 // A gate is an effect of a visit that waits for somebody.
 type gate struct{ path, key string }
-
-// A wait is what the log says of one wait: the asks of one name in one visit.
-type wait struct {
-	h    *history
-	id   string // of its first ask
-	path string
-	name string
-	asks []*ask
-
-	closed   Reason // "" if it goes on
-	why, by  string
-	resumes  int
-	failures int
-	lapses   int
-	before   int             // of the lapses: those behind a trigger that it has had before
-	working  bool            // somebody went on behind the trigger, and has not come to an end that the log tells
-	spent    bool            // an attempt failed behind the trigger: the wait is to be asked again
-	stumbles int             // attempts since that failed, or were left, before they came to ask it
-	fell     bool            // its visit has failed for good
-	how      dag.FailureKind // of that
-	followed bool            // and it is followed when its superstep ends, as the log says
-	unsaid   bool            // or the log does not say: it is of an earlier build
-	settled  bool            // and nobody tries it again: the failure was followed, or left behind
-	// it goes on since a resume tries its visit again, if its failure is not followed; why is that
-	// of the failure
-	tried  bool
-	late   string // the message of that, if it was an expiry
-	beside bool   // it fell since something else ended without a trigger that the visit waited for
-	heeded bool   // the run was cancelled behind its denial
-}
-
-// An ask is one interrupt of a wait.
-type ask struct {
-	id     string
-	q      *question
-	at     time.Time
-	until  time.Time
-	begun  time.Time // when it was asked by the clock that says when it ends; zero if nobody knows
-	gone   bool      // the frame that it waited in was voided: it is asked anew, if the run comes there
-	lost   bool      // a trim has dropped it, and q is what its trigger says of it
-	ended  bool      // there is an Answered entry
-	bare   bool      // of what is no trigger of the wait, which its visit finds when it runs again
-	answer checkpoint.Answer
-	letter letter
-	seq    uint64 // of that entry
-}
-
-func (w *wait) last() *ask { return w.asks[len(w.asks)-1] }
-
-// taken reports whether the wait has its trigger, and no end.
-func (w *wait) taken() bool { return w.closed == "" && w.last().ended && !w.again() }
-
-// vain is how often the visit was gone on with in vain: nobody does that by himself more often than
-// the wait's bound says, also if no attempt comes to ask it again. A trigger that somebody has for
-// it is refused for what is used up alone.
-func (w *wait) vain() int {
-	n := w.used() + w.stumbles
-	if w.spent && w.left() {
-		n++
-	}
-	return n
-}
-
-// used is how much of the bound of the wait is used up: by its failures, and by lapses behind the
-// trigger that it has. Of those before, the visit, which asks again until as much has failed, knows
-// nothing: it would ask for what is refused.
-func (w *wait) used() int { return w.failures + w.lapsed() - w.before }
-
-// lapsed is how often whoever went on behind the trigger has left it there, with the last time.
-func (w *wait) lapsed() int {
-	if !w.spent && w.left() {
-		return w.lapses + 1
-	}
-	return w.lapses
-}
-
-// left reports whether who went on with the visit last has died or drained, and nobody has since.
-func (w *wait) left() bool { return w.working && w.h.abandoned() }
-
-// again reports whether the wait has expired and is to be asked at its next level; or has been
-// answered with what is no trigger of it, and is to be asked anew.
-func (w *wait) again() bool {
-	a := w.last()
-	return a.ended && (a.bare || a.answer.How == checkpoint.AnswerExpired && a.q.Level < a.q.Levels)
-}
 
 // read takes one entry.
 func (h *history) read(e *checkpoint.Entry) error {
@@ -200,9 +113,12 @@ func (h *history) interrupted(e *checkpoint.Entry) error {
 		return err
 	}
 	for _, w := range h.open {
-		w.tried = w.tried && w.path != e.Path
+		if w.path != e.Path {
+			continue
+		}
+		w.tried = false
 		switch {
-		case w.path != e.Path || !w.taken() || ok && w.name == q.Name:
+		case !w.taken() || ok && w.name == q.Name:
 		case ok || i.Kind == string(dispatcher.KindAsked): // what the visit asked before it has gone on behind
 			w.close(Completed, "", "")
 		default: // somebody is to approve of what the visit does behind it
@@ -224,16 +140,11 @@ func (h *history) interrupted(e *checkpoint.Entry) error {
 		k = -1
 	}
 	if k < 0 {
-		w := &wait{h: h, id: a.id, path: strings.Clone(e.Path), name: q.Name, asks: []*ask{a}, failures: failures}
+		w := &wait{h: h, id: a.id, path: strings.Clone(e.Path), name: q.Name, asks: []*ask{a}, course: course{failures: failures}}
 		h.waits, h.open = append(h.waits, w), append(h.open, w)
 		return nil
 	}
-	w := h.open[k]
-	w.asks = append(w.asks, a)
-	if !w.denies() { // else the run is cancelled first
-		w.reopen()
-	}
-	w.working, w.spent, w.stumbles, w.before = false, false, 0, w.lapses
+	h.open[k].asked(a)
 	return nil
 }
 
@@ -271,15 +182,7 @@ func (h *history) answered(e *checkpoint.Entry) error {
 	a.answer, a.letter, a.ended, a.seq = answer, l, true, e.Seq
 	a.bare = answer.How == checkpoint.AnswerGiven && !a.lost && l.Trigger.Of.Wait == "" && l.Trigger.strange(a.q.Of) != ""
 	h.gave(w.path, e, &answer)
-	switch {
-	case h.end != nil, a.bare: // it came too late, or for nothing
-	case answer.How == checkpoint.AnswerExpired && !w.again():
-		w.close(Expired, "", "")
-	case answer.How == checkpoint.AnswerSkipped:
-		w.close(CancelledByUser, answer.Reason, answer.By)
-	case l.Trigger.Decision == Denied && !l.Trigger.Feeds:
-		w.close(ApprovalDenied, l.Trigger.Reason, l.Trigger.Actor.ID)
-	}
+	w.answered()
 	return nil
 }
 
@@ -318,58 +221,12 @@ func (h *history) remember(id string, t *taken) {
 	h.waits, h.open = append(h.waits, w), append(h.open, w)
 }
 
-func (w *wait) close(reason Reason, why, by string) {
-	w.closed, w.why, w.by, w.working = reason, why, by, false
-}
-
-// reopen has the wait go on that had ended with its visit.
-func (w *wait) reopen() {
-	w.closed, w.why, w.by, w.fell, w.how, w.followed, w.settled, w.beside, w.late, w.heeded = "", "", "", false, "", false, false, false, "", false
-}
-
 // resumed counts who goes on behind a trigger, and forgets how the run rested.
 func (h *history) resumed() {
 	h.end, h.notes = nil, nil
 	for _, w := range h.open {
-		if w.reopens() {
-			why := w.why
-			w.reopen()
-			w.tried, w.why = true, why
-		}
-		a := w.last()
-		if a.gone { // and so is its trigger
-			a.ended = false
-		}
-		if w.closed == ApprovalDenied && w.heeded && !a.ended { // it was asked anew before that
-			w.reopen()
-		}
-		if !w.taken() || h.asks(w.path) {
-			continue
-		}
-		w.lapse()
-		if !w.spent {
-			w.resumes++
-		}
-		w.working = true
+		w.resumed()
 	}
-}
-
-// lapse counts that whoever went on with the visit has left it there, if somebody did.
-func (w *wait) lapse() {
-	switch {
-	case !w.working:
-	case w.spent:
-		w.stumbles++
-	default:
-		w.lapses++
-	}
-}
-
-// asks reports whether a visit waits for a trigger, or for the answer to something else.
-func (h *history) asks(path string) bool {
-	return h.asksElse(path) || slices.ContainsFunc(h.open, func(w *wait) bool {
-		return w.path == path && w.closed == "" && !w.last().ended && !w.last().gone
-	})
 }
 
 // asksElse reports whether a visit waits for the answer to a question that is no wait's, or for
@@ -399,52 +256,10 @@ func inside(path, frame string) bool { return strings.HasPrefix(path, frame+"/")
 func (h *history) done(path string) {
 	h.forget(path)
 	for _, w := range h.open {
-		if w.path != path && !inside(w.path, path) {
-			continue
-		}
-		w.settled = w.settled || w.fell // a resume has tried it again, and that went well
-		if w.closed == "" {
-			if w.resumes == 0 {
-				w.resumes = 1
-			}
-			w.close(Completed, "", "")
+		if w.path == path || inside(w.path, path) {
+			w.done()
 		}
 	}
-}
-
-// stands is the status of the wait, and what there is to say about it.
-func (w *wait) stands() (status Status, reason Reason, why, by string) {
-	if w.closed != "" && (w.h.over || !w.reopens()) {
-		return w.closed.Status(), w.closed, w.why, w.by
-	}
-	if w.h.over {
-		reason, why := w.h.end.reason()
-		return reason.Status(), reason, why, w.h.end.resting.By
-	}
-	if w.last().ended && !w.again() && owned(w.h.info) && w.h.info.Status == checkpoint.StatusRunning {
-		return StatusClaimed, "", "", ""
-	}
-	return StatusPending, "", "", ""
-}
-
-// retries reports whether its visit has failed with the run and may be tried again, which then asks
-// for another trigger. What has failed behind a default, or behind a wake, would meet that again:
-// see [Await].
-func (w *wait) retries() bool {
-	return w.reopens() && w.h.end != nil && w.h.end.kind == checkpoint.Failed &&
-		!w.beside && w.spent && w.failures > 0 && w.vain() < w.last().q.MaxFailures
-}
-
-// reopens reports whether its visit has failed, and a resume tries that again as far as anybody
-// knows.
-func (w *wait) reopens() bool { return w.fell && !w.followed && !w.settled && w.closed == RunFailed }
-
-// anew reports whether its visit has failed for want of its trigger, and a resume has it ask again.
-func (w *wait) anew() bool {
-	if !w.fell || w.followed || w.unsaid || w.settled {
-		return false
-	}
-	return w.how == dag.FailedExpired && w.closed == Expired || w.how == dag.FailedSkipped && w.closed == CancelledByUser
 }
 
 // key is what correlates a trigger with an alternative.

@@ -89,12 +89,6 @@ func free(meant []*wait) []*wait {
 	return meant
 }
 
-// has reports whether the wait has its trigger, and takes no other one.
-func (w *wait) has() bool {
-	a := w.last()
-	return a.ended && !a.gone && !w.again() && !w.spent
-}
-
 // several tells how waits for a kind are named, the first of them if there are many.
 func several(all []*wait, kind Kind) string {
 	const most = 5

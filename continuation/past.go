@@ -1,27 +1,21 @@
 package continuation
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/pawlgo/pawl/checkpoint"
 )
 
-// voided has visits begin anew. Answers to their questions stay; what waits inside them is gone. A
-// denial that is still to cancel the run does so.
+// voided has visits begin anew. Answers to their questions stay; what waits inside them is gone.
 func (h *history) voided(paths []string) {
 	for _, path := range paths {
 		h.forget(path)
 		for _, w := range h.open {
-			if (w.path == path || inside(w.path, path)) && (w.closed == Completed || w.fell) && !w.denies() {
-				w.reopen()
-			}
-			if w.path == path { // its trigger counts anew
-				w.spent, w.stumbles = false, 0
-			}
-			if inside(w.path, path) { // the visit that comes there is another one
-				w.last().gone, w.resumes, w.failures, w.lapses, w.before = true, 0, 0, 0, 0
-				w.working, w.spent, w.stumbles = false, false, 0
+			switch {
+			case w.path == path:
+				w.voided()
+			case inside(w.path, path):
+				w.voidedAround()
 			}
 		}
 	}
@@ -30,20 +24,9 @@ func (h *history) voided(paths []string) {
 // settle takes in that what a frame was at work on has ended: what failed inside was followed.
 func (h *history) settle(frame string) {
 	for _, w := range h.open {
-		if frame != "" && !inside(w.path, frame) {
-			continue
+		if frame == "" || inside(w.path, frame) {
+			w.follow()
 		}
-		w.follow()
-		w.settled = w.settled || w.fell
-	}
-}
-
-// follow takes in that a failure of the visit was followed, if a resume was to try that again: it
-// has not.
-func (w *wait) follow() {
-	if w.tried && w.closed == "" {
-		w.close(RunFailed, w.why, "")
-		w.fell, w.tried = true, false
 	}
 }
 
@@ -66,16 +49,6 @@ func (h *history) replace(k int, e *checkpoint.Entry) (failures int) {
 	w.leave(e)
 	h.open = slices.Delete(h.open, k, k+1)
 	return w.failures
-}
-
-// leave ends a wait of which nothing comes behind an entry, unless it has ended.
-func (w *wait) leave(e *checkpoint.Entry) {
-	if status, reason, why, by := w.stands(); !status.Terminal() {
-		w.close(Superseded, fmt.Sprintf("entry %d: %s", e.Seq, e.Kind), "")
-	} else if w.closed == "" {
-		w.close(reason, why, by)
-	}
-	w.settled = true
 }
 
 // migrated has waits go with their nodes: what comes behind the migration is told of them by other

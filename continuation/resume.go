@@ -104,9 +104,6 @@ func (h *history) denied() *wait {
 	return nil
 }
 
-// denies reports whether a denial has ended the wait that is to cancel the run, and has not.
-func (w *wait) denies() bool { return w.closed == ApprovalDenied && !w.heeded }
-
 // wants reports whether there is something to go on with.
 func (r *Runtime) wants(h *history) bool { return r.due(h) || h.goesOn() }
 
@@ -125,16 +122,10 @@ func (h *history) goesOn() bool {
 	return h.between()
 }
 
-// held reports whether the visit of a wait does not run again yet, since something else that it
-// waits for is open: see [All].
-func (h *history) held(w *wait) bool {
-	return h.asksElse(w.path) || slices.ContainsFunc(h.open, func(x *wait) bool { return x.path == w.path && x.pends() })
-}
-
 // between reports whether the process died between two visits, behind a wait that has ended; or
 // behind one that the log may have lost.
 func (h *history) between() bool {
-	return h.abandoned() && (len(h.open) > 0 || h.lost && h.vain < DefaultFailures) && !h.exhausted()
+	return h.abandoned() && (len(h.open) > 0 || h.lost && h.vain < DefaultFailures) && h.exhausted() == nil
 }
 
 // abandoned reports whether whoever was at work on the run has left it there.
@@ -146,12 +137,12 @@ func (h *history) abandoned() bool {
 // moment, which calls that go on with it wait for.
 func owned(info checkpoint.Info) bool { return info.Owner != "" && !checkpoint.Amends(info.Owner) }
 
-// exhausted reports whether a wait keeps the run from being gone on with.
-func (h *history) exhausted() bool {
+// exhausted is a wait that keeps the run from being gone on with, nil if none does.
+func (h *history) exhausted() *wait {
 	for _, w := range h.open {
 		if w.taken() && w.vain() >= w.last().q.MaxFailures {
-			return true
+			return w
 		}
 	}
-	return false
+	return nil
 }

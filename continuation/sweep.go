@@ -69,10 +69,8 @@ func (r *Runtime) left(ctx context.Context, h *history) (reach, error) {
 	if owned(h.info) {
 		return notAtAll, nil
 	}
-	for _, w := range h.open {
-		if status, _, _, _ := w.stands(); !status.Terminal() && w.taken() && w.vain() >= w.last().q.MaxFailures {
-			return notAtAll, &AttemptsError{w.id, h.run, w.last().q.MaxFailures}
-		}
+	if w := h.exhausted(); w != nil && !h.over {
+		return notAtAll, &AttemptsError{w.id, h.run, w.last().q.MaxFailures}
 	}
 	if h.abandoned() && h.lost && len(h.open) == 0 && h.vain >= DefaultFailures {
 		return notAtAll, &AttemptsError{"", h.run, DefaultFailures}
@@ -121,12 +119,6 @@ func (r *Runtime) each(ctx context.Context, pick func(context.Context, *history)
 // due reports whether the instant of a wait has come.
 func (r *Runtime) due(h *history) bool {
 	return slices.ContainsFunc(h.open, func(w *wait) bool { return w.pends() && r.overdue(w.last()) })
-}
-
-// pends reports whether the wait has no trigger and no end.
-func (w *wait) pends() bool {
-	a := w.last()
-	return w.closed == "" && !a.ended && !a.gone && w.h.end == nil
 }
 
 // approve approves what is safe to approve, and reports whether something was. Nobody has gone on

@@ -17,11 +17,12 @@ type end struct {
 	at      time.Time
 	resting checkpoint.Resting
 	late    bool // it has failed for the expiry of a wait
+	instead bool // the run had failed, and a wait would have brought it back
 }
 
 // rested takes in how the run has come to rest.
 func (h *history) rested(e *checkpoint.Entry) error {
-	h.end = &end{kind: e.Kind, seq: e.Seq, at: e.At}
+	h.end = &end{kind: e.Kind, seq: e.Seq, at: e.At, instead: h.end != nil && !h.ended()}
 	if len(e.Data) > 0 {
 		if err := json.Unmarshal(e.Data, &h.end.resting); err != nil {
 			return err

@@ -176,7 +176,7 @@ func (w *wait) left() bool { return w.working && w.h.abandoned() }
 
 // stands is the status of the wait, and what there is to say about it.
 func (w *wait) stands() (status Status, reason Reason, why, by string) {
-	if w.closed != "" && (w.h.over || !w.reopens()) {
+	if w.closed != "" && (!w.reopens() || w.h.over && !w.h.end.instead) {
 		return w.closed.Status(), w.closed, w.why, w.by
 	}
 	if w.h.over {

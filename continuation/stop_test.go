@@ -482,6 +482,30 @@ func TestADenialBehindADenial(t *testing.T) {
 	}
 }
 
+// A wait goes on whose run has failed behind its trigger, as long as it may have another one. A stop
+// of that run ends it, for the reason of the stop.
+func TestAStopOfAFailedRunThatMayBeTriedAgain(t *testing.T) {
+	p := talk(t, waiting(t, continuation.Wait{}, dag.Policy{}, func(context.Context, *Talk, continuation.Reply[string]) error {
+		return errWeather
+	}))
+	tr := reply("t", "hello")
+	tr.LeaveIt = true
+	if _, err := p.rt.Trigger(t.Context(), tr); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.d.Run(t.Context(), run, nil); err == nil { // a Runtime would have it ask again at once
+		t.Fatal("it has not failed")
+	}
+	p.stands(run, continuation.StatusPending, "")
+	end, err := p.rt.Stop(t.Context(), run, continuation.Stopping{Reason: continuation.CancelledByUser, Why: "enough", By: "ann"})
+	if err != nil || end.Reason != continuation.CancelledByUser {
+		t.Errorf("stopped: %+v, %v", end, err)
+	}
+	if v := p.stands(run, continuation.StatusCancelled, continuation.CancelledByUser); v.Why != "enough" || v.By != "ann" {
+		t.Errorf("it is %+v", v)
+	}
+}
+
 // A scope that is empty would be that of every run: it is refused, and stops none.
 func TestSupersedeNeedsAScope(t *testing.T) {
 	p := talk(t, waiting(t, continuation.Wait{}, dag.Policy{}, says), dispatcher.Labels(continuation.Owed(nil)))

@@ -31,8 +31,8 @@ fuzz: # every fuzz target in turn
 		(cd "$$dir" && go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 20x .) || exit 1; \
 	done
 
-random: # twenty-five times as many random graphs, from other seeds, and random calls of two stores, and random merges of records
-	PAWL_RANDOM=10000 go test -count=1 -timeout 60m -run Random ./dispatcher ./checkpoint/badgerstore ./record
+random: # twenty-five times as many random graphs, from other seeds, and random calls of two stores, random merges of records, and random lives of waits
+	PAWL_RANDOM=10000 go test -count=1 -timeout 60m -run Random ./dispatcher ./checkpoint/badgerstore ./record ./continuation
 
 mutants: # planted bugs, each of which a test has to find
 	sh dispatcher/testdata/mutants.sh

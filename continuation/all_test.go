@@ -497,3 +497,36 @@ func TestAllOfWhichOneIsDenied(t *testing.T) {
 		}
 	}
 }
+
+// Nor is a visit tried again that returns, behind a failure, what it was told of a wait that has
+// expired before.
+func TestAnExpiryThatIsReturnedBehindAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := dag.New[Talk]("reminds")
+		dag.Step(b, "ask", func(ctx context.Context, s *Talk) error {
+			_, late := continuation.Await[string](ctx, "first", continuation.Wait{Within: time.Minute})
+			if late != nil && !errors.Is(late, dag.ErrExpired) {
+				return late
+			}
+			if dag.Attempt(ctx) > 1 {
+				return late
+			}
+			if _, err := continuation.Await[string](ctx, "second", continuation.Wait{Key: "second"}); err != nil {
+				return err
+			}
+			return errWeather
+		}).With(dag.Policy{Attempts: 9})
+		p := talk(t, frozen(t, b))
+		lasts(time.Minute)
+		if _, err := p.rt.Sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		out, err := p.rt.Trigger(t.Context(), reply2("t", "second"))
+		if err != nil || out.Status != continuation.StatusFailed || out.EndReason != continuation.RunFailed {
+			t.Errorf("%+v, %v", out, err)
+		}
+		if _, err := p.rt.Trigger(t.Context(), reply2("u", "second")); !errors.Is(err, continuation.ErrTerminal) {
+			t.Errorf("another trigger: %v", err)
+		}
+	})
+}

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
 	"github.com/pawlgo/pawl/continuation"
 	"github.com/pawlgo/pawl/dag"
@@ -220,6 +221,62 @@ func TestAFrameThatIsVoidedForgetsADeath(t *testing.T) {
 	}
 	if v := p.only(run); v.Lapses != 0 {
 		t.Errorf("behind the stop it is %+v", v)
+	}
+}
+
+// A trigger that was left in a frame that is voided ends nothing: what is asked anew takes another.
+func TestATriggerThatIsLeftInAFrameThatIsVoided(t *testing.T) {
+	b := dag.New[Talk]("outer")
+	dag.Loop(b, "loop", waiting(t, continuation.Wait{}, dag.Policy{}, says), func(*Talk) bool { return true }, 2)
+	p := talk(t, frozen(t, b))
+	tr := reply("t", "left")
+	tr.LeaveIt = true
+	if _, err := p.rt.Trigger(t.Context(), tr); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.d.Edit(t.Context(), run, func(*Talk) {}, dispatcher.EditOptions{Void: []string{"loop"}}); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := p.rt.Trigger(t.Context(), reply("u", "hello")); err != nil || out.Status != continuation.StatusResolved {
+		t.Errorf("another trigger: %+v, %v", out, err)
+	}
+	if said := p.said(run); !slices.Equal(said, []string{"hello"}) {
+		t.Errorf("said %q", said)
+	}
+}
+
+// Where a superstep can't be merged its visits are voided: a wait of one is not resolved, and its
+// trigger counts when the run is gone on with.
+func TestAWaitInASuperstepThatConflicts(t *testing.T) {
+	conflicts := true
+	b := dag.New[Talk]("conflict")
+	dag.Step(b, "ask", func(ctx context.Context, s *Talk) error {
+		r, err := continuation.Await[string](ctx, "answer", continuation.Wait{})
+		if err == nil {
+			s.Said.Append(r.Payload)
+		}
+		return err
+	})
+	dag.Step(b, "beside", func(_ context.Context, s *Talk) error {
+		if conflicts {
+			s.Said.Replace([]string{"mine"})
+		}
+		return nil
+	})
+	p := talk(t, frozen(t, b))
+	if out, err := p.rt.Trigger(t.Context(), reply("t", "hello")); out.Status == continuation.StatusResolved {
+		t.Errorf("where it conflicts: %+v, %v", out, err)
+	}
+	if v := p.only(run); !slices.Contains(p.kinds(run), checkpoint.Voided) || v.Status == continuation.StatusResolved {
+		t.Errorf("behind the conflict it is %+v; the log has %v", v, p.kinds(run))
+	}
+	conflicts = false
+	if _, err := p.d.Run(t.Context(), run, nil); err != nil {
+		t.Fatal(err)
+	}
+	p.stands(run, continuation.StatusResolved, continuation.Completed)
+	if said := p.said(run); !slices.Equal(said, []string{"hello"}) {
+		t.Errorf("said %q", said)
 	}
 }
 

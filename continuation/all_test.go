@@ -498,35 +498,47 @@ func TestAllOfWhichOneIsDenied(t *testing.T) {
 	}
 }
 
-// Nor is a visit tried again that returns, behind a failure, what it was told of a wait that has
-// expired before.
+// Nor is a visit tried again that returns, behind a failure, what it was told of a wait, or of a
+// question, that has expired before.
 func TestAnExpiryThatIsReturnedBehindAFailure(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := dag.New[Talk]("reminds")
-		dag.Step(b, "ask", func(ctx context.Context, s *Talk) error {
-			_, late := continuation.Await[string](ctx, "first", continuation.Wait{Within: time.Minute})
-			if late != nil && !errors.Is(late, dag.ErrExpired) {
-				return late
-			}
-			if dag.Attempt(ctx) > 1 {
-				return late
-			}
-			if _, err := continuation.Await[string](ctx, "second", continuation.Wait{Key: "second"}); err != nil {
-				return err
-			}
-			return errWeather
-		}).With(dag.Policy{Attempts: 9})
-		p := talk(t, frozen(t, b))
-		lasts(time.Minute)
-		if _, err := p.rt.Sweep(t.Context()); err != nil {
-			t.Fatal(err)
+	for name, first := range map[string]func(context.Context) error{
+		"of a wait": func(ctx context.Context) error {
+			_, err := continuation.Await[string](ctx, "first", continuation.Wait{Within: time.Minute})
+			return err
+		},
+		"of a question": func(ctx context.Context) error {
+			_, err := dag.Ask[string](ctx, "coat", "coat?", dag.Within(time.Minute))
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { returnsAnExpiry(t, first) })
+		})
+	}
+}
+
+func returnsAnExpiry(t *testing.T, first func(context.Context) error) {
+	b := dag.New[Talk]("reminds")
+	dag.Step(b, "ask", func(ctx context.Context, _ *Talk) error {
+		late := first(ctx)
+		if late != nil && !errors.Is(late, dag.ErrExpired) || dag.Attempt(ctx) > 1 {
+			return late
 		}
-		out, err := p.rt.Trigger(t.Context(), reply2("t", "second"))
-		if err != nil || out.Status != continuation.StatusFailed || out.EndReason != continuation.RunFailed {
-			t.Errorf("%+v, %v", out, err)
+		if _, err := continuation.Await[string](ctx, "second", continuation.Wait{Key: "second"}); err != nil {
+			return err
 		}
-		if _, err := p.rt.Trigger(t.Context(), reply2("u", "second")); !errors.Is(err, continuation.ErrTerminal) {
-			t.Errorf("another trigger: %v", err)
-		}
-	})
+		return errWeather
+	}).With(dag.Policy{Attempts: 9})
+	p := talk(t, frozen(t, b))
+	lasts(time.Minute)
+	if _, err := p.d.Run(t.Context(), run, nil); !errors.Is(err, dispatcher.ErrInterrupted) {
+		t.Fatal(err)
+	}
+	out, err := p.rt.Trigger(t.Context(), reply2("t", "second"))
+	if err != nil || out.Status != continuation.StatusFailed || out.EndReason != continuation.RunFailed {
+		t.Errorf("%+v, %v", out, err)
+	}
+	if _, err := p.rt.Trigger(t.Context(), reply2("u", "second")); !errors.Is(err, continuation.ErrTerminal) {
+		t.Errorf("another trigger: %v", err)
+	}
 }

@@ -155,6 +155,9 @@ func TestCrashesBeforeAWaitAreBounded(t *testing.T) {
 	if spent == nil || recoveries != 2 { // and the trigger's own resume is the first
 		t.Errorf("recovered %d times, %v", recoveries, spent)
 	}
+	if v := p.only(run); v.Failures != 1 || v.Lapses != 0 {
+		t.Errorf("it is %+v; want a failure, and no lapse behind that", v)
+	}
 	dies = false
 	if out, err := p.rt.Trigger(t.Context(), reply("t2", "good")); err != nil || out.Status != continuation.StatusResolved {
 		t.Errorf("a second trigger: %+v, %v", out, err)

@@ -16,13 +16,9 @@ func (g agreement) told() *Record {
 	out.Task.Goal = agreed(g, func(r *Record) string { return r.Task.Goal })
 	out.Task.SuccessCriteria = union(g.first.Task.SuccessCriteria, g.one.Task.SuccessCriteria, g.other.Task.SuccessCriteria)
 	out.Task.setProgress(agreed(g, func(r *Record) progress { return r.Task.progress() }))
-	out.Decisions = agreedItems(g, func(r *Record) []Decision { return r.Decisions })
-	out.Learnings = agreedItems(g, func(r *Record) []Learning { return r.Learnings })
-	out.QuestionsForUser = agreedItems(g, func(r *Record) []Question { return r.QuestionsForUser })
-	out.Blockers = agreedItems(g, func(r *Record) []Blocker { return r.Blockers })
-	out.ResumePoints = agreedItems(g, func(r *Record) []ResumePoint { return r.ResumePoints })
-	out.ToolEffects = agreedItems(g, func(r *Record) []ToolEffect { return r.ToolEffects })
-	out.Invariants = agreedItems(g, func(r *Record) []Invariant { return r.Invariants })
+	for _, s := range sections {
+		s.agreed(out, g)
+	}
 	out.Metadata.Tags = union(g.first.Metadata.Tags, g.one.Metadata.Tags, g.other.Metadata.Tags)
 	out.Metadata.Priority = agreed(g, func(r *Record) Priority { return r.Metadata.Priority })
 	out.Metadata.EstimatedRemainingWork = agreed(g, func(r *Record) string { return r.Metadata.EstimatedRemainingWork })
@@ -38,15 +34,16 @@ func agreed[T any](g agreement, of func(*Record) T) (told T) {
 	return told
 }
 
-func agreedItems[T item](g agreement, of func(*Record) []T) []T {
-	out := []T{}
-	first, one, left, other, right := index(of(g.first)), index(of(g.one)), index(of(g.left)), index(of(g.other)), index(of(g.right))
-	for _, id := range order(nil, of(g.one), of(g.other)) {
+func (l *list[T]) agreed(out *Record, g agreement) {
+	in := func(r *Record) map[string]*T { return index(*l.of(r)) }
+	first, one, left, other, right := in(g.first), in(g.one), in(g.left), in(g.other), in(g.right)
+	told := []T{}
+	for _, id := range order(nil, *l.of(g.one), *l.of(g.other)) {
 		if v := toldBoth(first[id], one[id], left[id], other[id], right[id]); v != nil {
-			out = append(out, *v)
+			told = append(told, *v)
 		}
 	}
-	return out
+	*l.of(out) = told
 }
 
 // toldBoth is what the log has told of a value or an item, nil if that is nothing. Which says what

@@ -23,38 +23,24 @@ func (r *Record) Check() error {
 	c := checker{}
 	c.head(r)
 	c.texts("Record", reflect.ValueOf(*r))
-	for i := range r.Decisions {
-		c.decision(&r.Decisions[i])
-	}
-	for i := range r.Learnings {
-		l := &r.Learnings[i]
-		c.id("learnings", l.ID)
-		c.author("learnings "+l.ID, l.LearnedBy)
-		c.share("learnings "+l.ID, l.Confidence)
-		c.number("learnings "+l.ID, l.LearnedAt)
-	}
-	for i := range r.QuestionsForUser {
-		c.question(&r.QuestionsForUser[i])
-	}
-	for i := range r.Blockers {
-		b := &r.Blockers[i]
-		c.id("blockers", b.ID)
-		c.author("blockers "+b.ID, b.ReportedBy)
-		c.number("blockers "+b.ID, b.ReportedAt)
-	}
-	for i := range r.ResumePoints {
-		c.point(&r.ResumePoints[i])
-	}
-	for i := range r.ToolEffects {
-		c.effect(&r.ToolEffects[i])
-	}
-	for i := range r.Invariants {
-		c.id("invariants", r.Invariants[i].ID)
+	for _, s := range sections {
+		s.check(&c, r)
 	}
 	if len(c.problems) == 0 {
 		return nil
 	}
 	return r.invalid(c.problems...)
+}
+
+func (l *list[T]) check(c *checker, r *Record) {
+	all := *l.of(r)
+	for i := range all {
+		id := idOf(&all[i])
+		c.id(l.name, id)
+		if l.valid != nil {
+			l.valid(c, l.name+" "+id, &all[i])
+		}
+	}
 }
 
 // A checker gathers problems.
@@ -144,9 +130,7 @@ func (c *checker) head(r *Record) {
 	word(c, "metadata", "priority of a record", r.Metadata.Priority, PriorityCritical, PriorityHigh, PriorityMedium, PriorityLow)
 }
 
-func (c *checker) decision(d *Decision) {
-	where := "decisions " + d.ID
-	c.id("decisions", d.ID)
+func (c *checker) decision(where string, d *Decision) {
 	word(c, where, "status of a decision", d.Status, dag.Tentative, dag.Accepted, dag.Rejected, dag.Contested)
 	c.author(where, d.MadeBy)
 	c.number(where, d.MadeAt)
@@ -160,9 +144,13 @@ func (c *checker) decision(d *Decision) {
 	}
 }
 
-func (c *checker) question(q *Question) {
-	where := "questionsForUser " + q.ID
-	c.id("questionsForUser", q.ID)
+func (c *checker) learning(where string, l *Learning) {
+	c.author(where, l.LearnedBy)
+	c.share(where, l.Confidence)
+	c.number(where, l.LearnedAt)
+}
+
+func (c *checker) question(where string, q *Question) {
 	word(c, where, "type of a question", q.Type, AskQuestion, AskApproval, AskOverride, AskScopeChange)
 	word(c, where, "status of a question", q.Status, QuestionOpen, QuestionAnswered, QuestionExpired, QuestionSkipped)
 	word(c, where, "priority of a question", q.Priority, PriorityBlocking, PriorityHigh, PriorityMedium, PriorityLow)
@@ -176,9 +164,12 @@ func (c *checker) question(q *Question) {
 	}
 }
 
-func (c *checker) point(p *ResumePoint) {
-	where := "resumePoints " + p.ID
-	c.id("resumePoints", p.ID)
+func (c *checker) blocker(where string, b *Blocker) {
+	c.author(where, b.ReportedBy)
+	c.number(where, b.ReportedAt)
+}
+
+func (c *checker) point(where string, p *ResumePoint) {
 	word(c, where, "authority", p.RequiredAuthority, dag.Human, dag.Agent, dag.System, AnyAuthority)
 	word(c, where, "timeout policy", p.OnTimeout, TimeoutAbort, TimeoutEscalate, TimeoutContinue, TimeoutRetry)
 	word(c, where, "approval status", p.ApprovalStatus, ApprovalPending, ApprovalGiven, ApprovalDenied, ApprovalAutomatic)
@@ -191,9 +182,7 @@ func (c *checker) point(p *ResumePoint) {
 	}
 }
 
-func (c *checker) effect(e *ToolEffect) {
-	where := "toolEffects " + e.ID
-	c.id("toolEffects", e.ID)
+func (c *checker) effect(where string, e *ToolEffect) {
 	word(c, where, "status of an effect", e.Status, "", EffectDone, EffectNotDone, EffectLost, EffectInDoubt)
 	c.number(where, e.ExecutedAt, e.DurationMs)
 	for _, v := range []json.RawMessage{e.Inputs, e.Outputs} {

@@ -43,13 +43,9 @@ func Diff(a, b *Record) ([]Change, error) {
 	all = append(all, fields("source", "", a.Source, b.Source)...)
 	all = append(all, fields("task", "", a.Task, b.Task)...)
 	all = append(all, fields("executionSummary", "", a.ExecutionSummary, b.ExecutionSummary)...)
-	all = append(all, lists("decisions", a.Decisions, b.Decisions)...)
-	all = append(all, lists("learnings", a.Learnings, b.Learnings)...)
-	all = append(all, lists("questionsForUser", a.QuestionsForUser, b.QuestionsForUser)...)
-	all = append(all, lists("blockers", a.Blockers, b.Blockers)...)
-	all = append(all, lists("resumePoints", a.ResumePoints, b.ResumePoints)...)
-	all = append(all, lists("toolEffects", a.ToolEffects, b.ToolEffects)...)
-	all = append(all, lists("invariants", a.Invariants, b.Invariants)...)
+	for _, s := range sections {
+		all = append(all, s.diff(a, b)...)
+	}
 	return append(all, fields("metadata", "", a.Metadata, b.Metadata)...), nil
 }
 
@@ -66,15 +62,15 @@ func (l *Ledger) Diff(ctx context.Context, a, b string) ([]Change, error) {
 	return Diff(one.all[len(one.all)-1].Record, other.all[len(other.all)-1].Record)
 }
 
-func lists[T item](section string, a, b []T) (all []Change) {
-	inA, inB := index(a), index(b)
-	for _, id := range order(a, b) {
+func (l *list[T]) diff(a, b *Record) (all []Change) {
+	inA, inB := index(*l.of(a)), index(*l.of(b))
+	for _, id := range order(*l.of(a), *l.of(b)) {
 		x, y := inA[id], inB[id]
 		if x == nil || y == nil {
-			all = append(all, Change{section, id, "", json.RawMessage(say(x)), json.RawMessage(say(y))})
+			all = append(all, Change{l.name, id, "", json.RawMessage(say(x)), json.RawMessage(say(y))})
 			continue
 		}
-		all = append(all, fields(section, id, x, y)...)
+		all = append(all, fields(l.name, id, x, y)...)
 	}
 	return all
 }

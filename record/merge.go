@@ -129,12 +129,9 @@ func (m *merger) records(base, a, b *Record) *Record {
 	out.Source = either(m, "source", "source", base.Source, a.Source, b.Source, later)
 	m.task(&out.Task, &base.Task, &a.Task, &b.Task)
 	m.summary(&out.ExecutionSummary, &base.ExecutionSummary, &a.ExecutionSummary, &b.ExecutionSummary)
-	out.Decisions = items(m, "decisions", base.Decisions, a.Decisions, b.Decisions, decisionOver(base.Decisions), withVariants)
-	out.Learnings = items(m, "learnings", base.Learnings, a.Learnings, b.Learnings, nil, nil)
-	out.QuestionsForUser = items(m, "questionsForUser", base.QuestionsForUser, a.QuestionsForUser, b.QuestionsForUser, over((*Question).over), nil)
-	out.Blockers = items(m, "blockers", base.Blockers, a.Blockers, b.Blockers, over(func(b *Blocker) bool { return b.Resolved }), nil)
-	out.ResumePoints = items(m, "resumePoints", base.ResumePoints, a.ResumePoints, b.ResumePoints, over((*ResumePoint).over), nil)
-	out.Invariants = items(m, "invariants", base.Invariants, a.Invariants, b.Invariants, nil, nil)
+	for _, s := range sections {
+		s.merge(m, out, base, a, b)
+	}
 	out.Metadata.Tags = union(base.Metadata.Tags, a.Metadata.Tags, b.Metadata.Tags)
 	out.Metadata.Priority = either(m, "metadata", "priority", base.Metadata.Priority, a.Metadata.Priority, b.Metadata.Priority, nil)
 	out.Metadata.EstimatedRemainingWork = either(m, "metadata", "estimatedRemainingWork", base.Metadata.EstimatedRemainingWork,
@@ -142,9 +139,9 @@ func (m *merger) records(base, a, b *Record) *Record {
 	return out
 }
 
-// A settling says which of two values counts that both have changed, and whether the two can be
-// settled at all. It has to say the same if they are exchanged.
-type settling[T any] func(a, b T) (T, bool)
+// A settling says which of two values counts that both have changed, nil if it can't say. What is
+// new was nil. It has to say the same if the two are exchanged.
+type settling[T any] func(was, a, b *T) *T
 
 // either merges one value.
 func either[T any](m *merger, section, field string, base, a, b T, settle settling[T]) T {
@@ -155,8 +152,8 @@ func either[T any](m *merger, section, field string, base, a, b T, settle settli
 		return b
 	}
 	if settle != nil {
-		if x, settled := settle(a, b); settled {
-			return x
+		if x := settle(&base, &a, &b); x != nil {
+			return *x
 		}
 	}
 	m.conflicts = append(m.conflicts, Conflict{section, "", field, json.RawMessage(say(a)), json.RawMessage(say(b))})
@@ -172,57 +169,55 @@ func pick[T any](m *merger, a, b T) T {
 
 // over settles what of two is over in one of them only.
 func over[T any](is func(*T) bool) settling[T] {
-	return func(a, b T) (T, bool) {
+	return func(_, a, b *T) *T {
 		switch {
-		case is(&a) && !is(&b):
-			return a, true
-		case is(&b) && !is(&a):
-			return b, true
+		case is(a) && !is(b):
+			return a
+		case is(b) && !is(a):
+			return b
 		}
-		return a, false
+		return nil
 	}
 }
 
-// items merges a list: the items of base in their order, then what is new, in the order of ids.
-// lose is told of what has to give way to what is kept; it may be nil.
-func items[T item](
-	m *merger, section string, base, a, b []T, settle settling[T], lose func(kept, other *T),
-) []T {
-	out := []T{}
-	inBase, inA, inB := index(base), index(a), index(b)
-	for _, id := range order(base, a, b) {
+// merge merges a list: the items of base in their order, then what is new, in the order of ids.
+func (l *list[T]) merge(m *merger, out, base, a, b *Record) {
+	if l.united {
+		return
+	}
+	all := []T{}
+	inBase, inA, inB := index(*l.of(base)), index(*l.of(a)), index(*l.of(b))
+	for _, id := range order(*l.of(base), *l.of(a), *l.of(b)) {
 		x, y := inA[id], inB[id]
 		switch was, inX, inY := say(inBase[id]), say(x), say(y); {
 		case inX == inY, inY == was:
 		case inX == was:
 			x = y
 		default:
-			x = contest(m, section, id, x, y, settle, lose)
+			x = l.contest(m, id, inBase[id], x, y)
 		}
 		if x != nil {
-			out = append(out, *x)
+			all = append(all, *x)
 		}
 	}
-	return out
+	*l.of(out) = all
 }
 
 // contest is what counts of an item that both have changed. What one has changed is not lost
 // because the other took it away.
-func contest[T item](
-	m *merger, section, id string, x, y *T, settle settling[T], lose func(kept, other *T),
-) *T {
-	if settle != nil && x != nil && y != nil {
-		if s, settled := settle(*x, *y); settled {
-			return &s
+func (l *list[T]) contest(m *merger, id string, was, x, y *T) *T {
+	if l.settle != nil && x != nil && y != nil {
+		if s := l.settle(was, x, y); s != nil {
+			return s
 		}
 	}
-	m.conflicts = append(m.conflicts, Conflict{section, id, "", json.RawMessage(say(x)), json.RawMessage(say(y))})
+	m.conflicts = append(m.conflicts, Conflict{l.name, id, "", json.RawMessage(say(x)), json.RawMessage(say(y))})
 	kept, other := pick(m, x, y), pick(m, y, x)
 	switch {
 	case kept == nil:
 		return other
-	case other != nil && lose != nil:
-		lose(kept, other)
+	case other != nil && l.lose != nil:
+		l.lose(kept, other)
 	}
 	return kept
 }
@@ -242,41 +237,27 @@ func order[T item](base []T, others ...[]T) []string {
 	return ids
 }
 
-// decisionOver is decision of two that have gone on from one of base: who has got no more than
-// variants since has decided nothing.
-func decisionOver(base []Decision) settling[Decision] {
-	before := index(base)
-	return func(a, b Decision) (Decision, bool) {
-		if was := before[a.ID]; was != nil {
-			w, x, y := bare(was), bare(&a), bare(&b)
-			if x == w && y != w {
-				a, b, x, y = b, a, y, x
-			}
-			if y == w && x != w {
-				d := a.clone()
-				d.vary(b.Variants)
-				return d, true
-			}
-		}
-		return decision(a, b)
-	}
-}
-
-// decision settles what is firm in one of two only, and of two that differ in their variants alone;
-// what the other chose stays as a variant.
-func decision(a, b Decision) (Decision, bool) {
+// settledDecision settles two decisions: who has got no more than variants since has decided
+// nothing, and what is firm beats what is not. What the other one chose stays as a variant.
+func settledDecision(was, a, b *Decision) *Decision {
+	decided := func(d *Decision) bool { return bare(d) != bare(was) }
 	firm := func(d *Decision) bool { return d.Status == dag.Accepted || d.Status == dag.Rejected }
-	d, settled := over(firm)(a, b)
-	if !settled && bare(&a) != bare(&b) {
-		return d, false
+	kept := cmp.Or(over(decided)(was, a, b), over(firm)(was, a, b))
+	switch {
+	case kept == nil && bare(a) != bare(b):
+		return nil
+	case kept == nil: // they differ in their variants alone
+		kept = a
 	}
-	other := a
-	if say(d) == say(a) {
+	d, other := kept.clone(), a
+	if kept == a {
 		other = b
 	}
-	d = d.clone()
-	withVariants(&d, &other)
-	return d, true
+	d.vary(other.Variants)
+	if decided(other) {
+		d.vary([]Variant{other.variant()})
+	}
+	return &d
 }
 
 // withVariants adds to a decision what another one chose, and its variants.
@@ -302,8 +283,8 @@ func (m *merger) effects(base, a, b []ToolEffect) []ToolEffect {
 			out = append(out, *cmp.Or(x, y, was))
 			continue
 		}
-		if e, settled := toldOf(was, x, y); settled {
-			out = append(out, e)
+		if e := toldOf(was, x, y); e != nil {
+			out = append(out, *e)
 			continue
 		}
 		m.conflicts = append(m.conflicts, Conflict{"toolEffects", id, "", json.RawMessage(say(x)), json.RawMessage(say(y))})
@@ -320,15 +301,15 @@ func (m *merger) effects(base, a, b []ToolEffect) []ToolEffect {
 // toldOf settles what is told of an effect of which two records tell otherwise: the one that has
 // changed is right, unless it takes back that the effect has happened; then the one that knows
 // more.
-func toldOf(was, x, y *ToolEffect) (ToolEffect, bool) {
+func toldOf(was, x, y *ToolEffect) *ToolEffect {
 	happened := func(e *ToolEffect) bool { return e.Status != EffectNotDone && e.Status != EffectInDoubt }
 	switch {
 	case was != nil && say(x) == say(was) && (happened(y) || !happened(x)):
-		return *y, true
+		return y
 	case was != nil && say(y) == say(was) && (happened(x) || !happened(y)):
-		return *x, true
+		return x
 	}
-	return over(func(e *ToolEffect) bool { return e.Status != EffectInDoubt })(*x, *y)
+	return over(func(e *ToolEffect) bool { return e.Status != EffectInDoubt })(was, x, y)
 }
 
 // short is a name for a value, made of its content.
@@ -382,14 +363,14 @@ func sum[N int | int64](base, a, b N) N {
 }
 
 // later settles two positions of one log: the later one has heard all that the other has.
-func later(a, b *Source) (*Source, bool) {
-	if a == nil || b == nil || a.Run != b.Run || a.Seq == b.Seq {
-		return a, false
+func later(_, a, b **Source) **Source {
+	switch x, y := *a, *b; {
+	case x == nil || y == nil || x.Run != y.Run || x.Seq == y.Seq:
+		return nil
+	case x.Seq > y.Seq:
+		return a
 	}
-	if a.Seq > b.Seq {
-		return a, true
-	}
-	return b, true
+	return b
 }
 
 // union is a list of words: what one of two has taken away is gone.

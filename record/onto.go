@@ -161,42 +161,38 @@ func (r *Record) onto(base, part *Record) *Record {
 	}
 	s.Actions = append(slices.DeleteFunc(slices.Clone(was.Actions), func(a Action) bool { return heard[say(a)] }), s.Actions...)
 	out.Task.SuccessCriteria = union(part.Task.SuccessCriteria, base.Task.SuccessCriteria, out.Task.SuccessCriteria)
-	out.Decisions = ontoItems(out.Decisions, base.Decisions, part.Decisions, nil)
-	out.Learnings = ontoItems(out.Learnings, base.Learnings, part.Learnings, nil)
-	out.QuestionsForUser = ontoItems(out.QuestionsForUser, base.QuestionsForUser, part.QuestionsForUser, (*Question).over)
-	out.Blockers = ontoItems(out.Blockers, base.Blockers, part.Blockers, nil)
-	out.ResumePoints = ontoItems(out.ResumePoints, base.ResumePoints, part.ResumePoints, (*ResumePoint).over)
-	out.ToolEffects = ontoItems(out.ToolEffects, base.ToolEffects, part.ToolEffects, nil)
-	out.Invariants = ontoItems(out.Invariants, base.Invariants, part.Invariants, nil)
+	for _, s := range sections {
+		s.onto(out, base, part)
+	}
 	m := &out.Metadata
 	m.Tags = union(part.Metadata.Tags, base.Metadata.Tags, m.Tags)
 	m.EstimatedRemainingWork = cmp.Or(m.EstimatedRemainingWork, base.Metadata.EstimatedRemainingWork)
 	return out
 }
 
-// ontoItems puts before a list what it lacks of base. Of the part that it has heard it gets what
-// base has made of that since, where it has changed nothing, or base has settled it.
-func ontoItems[T item](list, base, part []T, settled func(*T) bool) []T {
-	inBase, known := index(base), index(part)
-	var out []T
-	for x, has := range pairs(base, list) {
+// onto puts before the list of out what it lacks of base. Of the part that it has heard it gets
+// what base has made of that since, where it has changed nothing, or base has settled it.
+func (l *list[T]) onto(out, base, part *Record) {
+	own, inBase, known := *l.of(out), index(*l.of(base)), index(*l.of(part))
+	var all []T
+	for x, has := range pairs(*l.of(base), own) {
 		if was := known[idOf(x)]; has == nil && (was == nil || say(x) != say(was)) {
-			out = append(out, *x)
+			all = append(all, *x)
 		}
 	}
-	for i := range list {
-		x := &list[i]
+	for i := range own {
+		x := &own[i]
 		is, was := inBase[idOf(x)], known[idOf(x)]
 		switch {
 		case was == nil: // it is its own
-		case say(x) == say(was), is != nil && say(is) != say(was) && settled != nil && settled(is):
+		case say(x) == say(was), is != nil && say(is) != say(was) && l.stays != nil && l.stays(is):
 			x = is
 		}
 		if x != nil {
-			out = append(out, *x)
+			all = append(all, *x)
 		}
 	}
-	return out
+	*l.of(out) = all
 }
 
 // follows is a record that is to be merged into one of another run, over base, which is of one too:

@@ -223,14 +223,10 @@ func (r *Record) Clone() *Record {
 	c.Source = pointer(r.Source)
 	c.Task.SuccessCriteria = slices.Clone(r.Task.SuccessCriteria)
 	c.ExecutionSummary.Actions = slices.Clone(r.ExecutionSummary.Actions)
-	c.Decisions = cloneAll(r.Decisions, Decision.clone)
-	c.Learnings = slices.Clone(r.Learnings)
-	c.QuestionsForUser = cloneAll(r.QuestionsForUser, Question.clone)
-	c.Blockers = slices.Clone(r.Blockers)
-	c.ResumePoints = cloneAll(r.ResumePoints, ResumePoint.clone)
-	c.ToolEffects = cloneAll(r.ToolEffects, ToolEffect.clone)
-	c.Invariants = slices.Clone(r.Invariants)
 	c.Metadata.Tags = slices.Clone(r.Metadata.Tags)
+	for _, s := range sections {
+		s.clone(&c)
+	}
 	return &c
 }
 
@@ -248,10 +244,10 @@ func (q Question) clone() Question {
 
 func (p ResumePoint) clone() ResumePoint {
 	p.Preconditions, p.NextSteps = slices.Clone(p.Preconditions), slices.Clone(p.NextSteps)
-	p.AlternativePaths = cloneAll(p.AlternativePaths, func(a AlternativePath) AlternativePath {
-		a.Steps = slices.Clone(a.Steps)
-		return a
-	})
+	p.AlternativePaths = slices.Clone(p.AlternativePaths)
+	for i := range p.AlternativePaths {
+		p.AlternativePaths[i].Steps = slices.Clone(p.AlternativePaths[i].Steps)
+	}
 	p.ApprovedBy = pointer(p.ApprovedBy)
 	return p
 }
@@ -259,17 +255,6 @@ func (p ResumePoint) clone() ResumePoint {
 func (e ToolEffect) clone() ToolEffect {
 	e.Inputs, e.Outputs, e.SideEffects = slices.Clone(e.Inputs), slices.Clone(e.Outputs), slices.Clone(e.SideEffects)
 	return e
-}
-
-func cloneAll[T any](all []T, clone func(T) T) []T {
-	if all == nil {
-		return nil
-	}
-	c := make([]T, len(all))
-	for i := range all {
-		c[i] = clone(all[i])
-	}
-	return c
 }
 
 func pointer[T any](p *T) *T {
@@ -285,37 +270,33 @@ func pointer[T any](p *T) *T {
 func (r *Record) plain() {
 	filled(&r.Task.SuccessCriteria)
 	filled(&r.ExecutionSummary.Actions)
-	filled(&r.Decisions)
-	filled(&r.Learnings)
-	filled(&r.QuestionsForUser)
-	filled(&r.Blockers)
-	filled(&r.ResumePoints)
-	filled(&r.ToolEffects)
-	filled(&r.Invariants)
 	filled(&r.Metadata.Tags)
-	for i := range r.Decisions {
-		filled(&r.Decisions[i].Affects)
-		filled(&r.Decisions[i].OverridableBy)
+	for _, s := range sections {
+		s.plain(r)
 	}
-	for i := range r.QuestionsForUser {
-		filled(&r.QuestionsForUser[i].BlocksResumePoints)
+}
+
+func (d *Decision) plain() {
+	filled(&d.Affects)
+	filled(&d.OverridableBy)
+}
+
+func (q *Question) plain() { filled(&q.BlocksResumePoints) }
+
+func (p *ResumePoint) plain() {
+	filled(&p.Preconditions)
+	filled(&p.NextSteps)
+	for i := range p.AlternativePaths {
+		filled(&p.AlternativePaths[i].Steps)
 	}
-	for i := range r.ResumePoints {
-		p := &r.ResumePoints[i]
-		filled(&p.Preconditions)
-		filled(&p.NextSteps)
-		for k := range p.AlternativePaths {
-			filled(&p.AlternativePaths[k].Steps)
-		}
+}
+
+func (e *ToolEffect) plain() {
+	filled(&e.SideEffects)
+	if len(e.Inputs) == 0 {
+		e.Inputs = json.RawMessage("{}")
 	}
-	for i := range r.ToolEffects {
-		e := &r.ToolEffects[i]
-		filled(&e.SideEffects)
-		if len(e.Inputs) == 0 {
-			e.Inputs = json.RawMessage("{}")
-		}
-		e.Inputs, e.Outputs = settled(e.Inputs), settled(e.Outputs)
-	}
+	e.Inputs, e.Outputs = settled(e.Inputs), settled(e.Outputs)
 }
 
 func filled[T any](list *[]T) {

@@ -78,13 +78,9 @@ func heard(told, was, is *Record) *Record {
 	s.StepsFailed += x.StepsFailed - y.StepsFailed
 	s.TokensConsumed += x.TokensConsumed - y.TokensConsumed
 	s.ElapsedMs += x.ElapsedMs - y.ElapsedMs
-	out.Decisions = heardItems(told.Decisions, was.Decisions, is.Decisions, heardDecision)
-	out.Learnings = heardItems(told.Learnings, was.Learnings, is.Learnings, nil)
-	out.QuestionsForUser = heardItems(told.QuestionsForUser, was.QuestionsForUser, is.QuestionsForUser, nil)
-	out.Blockers = heardItems(told.Blockers, was.Blockers, is.Blockers, nil)
-	out.ResumePoints = heardItems(told.ResumePoints, was.ResumePoints, is.ResumePoints, nil)
-	out.ToolEffects = heardItems(told.ToolEffects, was.ToolEffects, is.ToolEffects, nil)
-	out.Invariants = heardItems(told.Invariants, was.Invariants, is.Invariants, nil)
+	for _, s := range sections {
+		s.heard(out, told, was, is)
+	}
 	m, v := &told.Metadata, &was.Metadata
 	out.Metadata.Tags = union(v.Tags, m.Tags, is.Metadata.Tags)
 	out.Metadata.Priority = since(m.Priority, v.Priority, is.Metadata.Priority)
@@ -100,25 +96,25 @@ func since[T comparable](told, was, is T) T {
 	return is
 }
 
-// heardItems is heard of a list. changed says what was told of an item that has changed, nil that
-// it is what it has become; changed is never called if nobody but the log has said anything of it.
-func heardItems[T item](told, was, is []T, changed func(told, was, is *T) *T) []T {
-	out := []T{}
-	inTold, inWas, inIs := index(told), index(was), index(is)
-	for _, id := range order(nil, told, is) {
+// heard is heard of a list. What has changed the log tells as it has become, unless somebody else
+// has said something of it, and told knows better.
+func (l *list[T]) heard(out, told, was, is *Record) {
+	all := []T{}
+	inTold, inWas, inIs := index(*l.of(told)), index(*l.of(was)), index(*l.of(is))
+	for _, id := range order(nil, *l.of(told), *l.of(is)) {
 		x, y, z := inTold[id], inWas[id], inIs[id]
 		switch before := say(y); {
 		case before == say(z):
-		case changed == nil || y == nil || z == nil || say(x) == before:
+		case l.told == nil || y == nil || z == nil || say(x) == before:
 			x = z
 		default:
-			x = changed(x, y, z)
+			x = l.told(x, y, z)
 		}
 		if x != nil {
-			out = append(out, *x)
+			all = append(all, *x)
 		}
 	}
-	return out
+	*l.of(out) = all
 }
 
 // heardDecision is what was told of a decision that people have changed. If they were contradicted

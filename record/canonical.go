@@ -32,9 +32,7 @@ func (r *Record) Encode() ([]byte, error) {
 
 // canonical is Encode without Check.
 func (r *Record) canonical() ([]byte, error) {
-	c := r.Clone()
-	c.plain()
-	data, err := json.Marshal(c)
+	data, err := json.Marshal(cloned(r))
 	if err != nil {
 		return nil, r.invalid(err.Error())
 	}
@@ -81,14 +79,11 @@ func (r *Record) Seal() error {
 	}
 	c := r.Clone()
 	c.Version, c.ContentHash = SchemaVersion, ""
-	if err := c.Check(); err != nil {
-		return err
-	}
-	hash, err := c.Hash()
+	data, err := c.Encode()
 	if err != nil {
 		return err
 	}
-	c.ContentHash = hash
+	c.ContentHash = c.hashOf(data)
 	*r = *c
 	return nil
 }

@@ -51,15 +51,6 @@ func gates(was, next *Record, by Author) error {
 	return nil
 }
 
-func cloned(r *Record) *Record {
-	if r == nil {
-		return &Record{}
-	}
-	c := r.Clone()
-	c.plain()
-	return c
-}
-
 // becomes reports whether now is the question, perhaps ended by somebody who could.
 func (q *Question) becomes(now *Question) bool {
 	a, b := q.clone(), now.clone()

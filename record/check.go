@@ -1,8 +1,6 @@
 package record
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -20,7 +18,7 @@ func (r *Record) Check() error {
 	if r == nil { // as that of a Version that can't be read
 		return r.invalid("it is nil")
 	}
-	c := checker{}
+	c := checker{seen: map[string]bool{}}
 	c.head(r)
 	c.texts("Record", reflect.ValueOf(*r))
 	for _, s := range sections {
@@ -60,9 +58,6 @@ func (c *checker) id(section, id string) {
 	case c.seen[section+" "+id]:
 		c.add("%s: the id %q is there twice", section, id)
 	}
-	if c.seen == nil {
-		c.seen = map[string]bool{}
-	}
 	c.seen[section+" "+id] = true
 }
 
@@ -97,8 +92,7 @@ func word[T ~string](c *checker, where, what string, got T, may ...T) {
 }
 
 func (c *checker) hash(what, hash string) {
-	raw, err := hex.DecodeString(hash)
-	if hash != "" && (err != nil || len(raw) != sha256.Size || hash != strings.ToLower(hash)) {
+	if hash != "" && (!isHash(hash) || hash != strings.ToLower(hash)) {
 		c.add("%s is no SHA-256 in hexadecimal", what)
 	}
 }

@@ -36,9 +36,7 @@ func Diff(a, b *Record) ([]Change, error) {
 	if a == nil || b == nil {
 		return nil, &ArgumentError{"Diff", "record", "is nil: give two"}
 	}
-	a, b = a.Clone(), b.Clone()
-	a.plain()
-	b.plain()
+	a, b = cloned(a), cloned(b)
 	var all []Change
 	all = append(all, fields("source", "", a.Source, b.Source)...)
 	all = append(all, fields("task", "", a.Task, b.Task)...)

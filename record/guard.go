@@ -9,8 +9,7 @@ import (
 // guard returns an error unless an author may make next of was by an update: what others decide
 // is not decided by it, and nothing that somebody relies on goes.
 func guard(was, next *Record, by Author) error {
-	was = was.Clone()
-	was.plain()
+	was = cloned(was)
 	next.plain()
 	if err := signed(was, next, by); err != nil {
 		return err

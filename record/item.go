@@ -96,8 +96,7 @@ func say(v any) string {
 
 // content is all of a record but what says which version of which record it is.
 func content(r *Record) string {
-	c := r.Clone()
-	c.plain()
+	c := cloned(r)
 	c.identify(&Record{})
 	return say(c)
 }

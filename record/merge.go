@@ -94,15 +94,9 @@ func Merge(base, a, b *Record, s Strategy) (*Record, []Conflict, error) {
 		return nil, nil, &ArgumentError{"Merge", "record", "is nil: give two"}
 	case s != PreferA && s != PreferB && s != Manual:
 		return nil, nil, &ArgumentError{"Merge", "strategy", fmt.Sprintf("is %q: use prefer-a, prefer-b or manual", s)}
-	case base == nil:
-		base = &Record{}
-	}
-	base, a, b = base.Clone(), a.Clone(), b.Clone()
-	for _, r := range []*Record{base, a, b} {
-		r.plain()
 	}
 	m := merger{s: s}
-	out := m.records(base, a, b)
+	out := m.records(cloned(base), cloned(a), cloned(b))
 	if s == Manual && len(m.conflicts) > 0 {
 		return nil, m.conflicts, nil
 	}

@@ -276,6 +276,16 @@ func (r *Record) plain() {
 	}
 }
 
+// cloned is a plain copy of a record, empty if there is none.
+func cloned(r *Record) *Record {
+	c := new(Record)
+	if r != nil {
+		c = r.Clone()
+	}
+	c.plain()
+	return c
+}
+
 func (d *Decision) plain() {
 	filled(&d.Affects)
 	filled(&d.OverridableBy)

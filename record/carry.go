@@ -89,6 +89,6 @@ func (d *Decision) becomes(now, base *Decision) bool {
 	if bare(d) == bare(now) {
 		return true
 	}
-	own := base != nil && base.Status == dag.Tentative && base.MadeBy == now.MadeBy && d.MadeBy == now.MadeBy
+	own := base != nil && base.Status == dag.Tentative && base.MadeBy.is(now.MadeBy) && d.MadeBy.is(now.MadeBy)
 	return own || slices.Contains(d.OverridableBy, now.MadeBy.Type) && say(d.OverridableBy) == say(now.OverridableBy)
 }

@@ -171,6 +171,25 @@ func TestMergeBringsWhatItsMakerMadeOfADecision(t *testing.T) {
 	}
 }
 
+// An author is who he is by type and id: what an agent decided before it had a name is its own, to
+// change and to have brought in.
+func TestADecisionIsItsMakersUnderAnyName(t *testing.T) {
+	named := bot
+	named.Name = "Bot"
+	b := branches(t, draft("o"))
+	v, err := b.Get(t.Context(), "b")
+	done(t, err)
+	_, err = b.Update(t.Context(), "b", v.Record.ContentHash, func(r *record.Record) error {
+		d := &r.Decisions[0]
+		d.Description, d.Status, d.MadeBy = "right", dag.Accepted, named
+		return nil
+	}, named)
+	done(t, err)
+	v, err = b.Merge(t.Context(), "a", "b", record.PreferB, record.Author{Type: dag.Agent, ID: "clerk"})
+	done(t, err)
+	same(t, "decided", []any{v.Record.Decisions[0].Description, v.Record.Decisions[0].MadeBy}, []any{"right", named})
+}
+
 // A point that is approved is not taken away by way of the record of another run that has heard of
 // it and tells it no more.
 func TestMergeTakesNoPointAway(t *testing.T) {

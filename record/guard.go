@@ -15,7 +15,7 @@ func guard(was, next *Record, by Author) error {
 		return err
 	}
 	for d, now := range pairs(was.Decisions, next.Decisions) {
-		if now != nil && (say(now) == say(d) || d.Status == dag.Tentative && d.MadeBy == by && now.MadeBy == by) {
+		if now != nil && (say(now) == say(d) || d.Status == dag.Tentative && d.MadeBy.is(by) && now.MadeBy.is(by)) {
 			continue
 		}
 		return was.refuse(fmt.Sprintf("decision %q", d.ID), ErrAuthority, "an update does not change it: use Override")
@@ -53,7 +53,7 @@ func signed(was, next *Record, by Author) error {
 		if *a == (Author{}) {
 			*a = by
 		}
-		return by.Type == dag.Human || a.Type == by.Type && a.ID == by.ID
+		return by.Type == dag.Human || a.is(by)
 	}
 	for d, old := range pairs(next.Decisions, was.Decisions) {
 		if old == nil && !own(&d.MadeBy) {

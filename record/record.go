@@ -76,6 +76,9 @@ type Author struct {
 // String tells the author on one line: human ann.
 func (a Author) String() string { return string(a.Type) + " " + a.ID }
 
+// is reports whether the two are one, perhaps under another name.
+func (a Author) is(other Author) bool { return a.Type == other.Type && a.ID == other.ID }
+
 // Automatic is the author of what nobody did: expiry, and approvals that were automatic.
 var Automatic = Author{Type: dag.System, ID: "pawl"}
 

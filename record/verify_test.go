@@ -77,6 +77,19 @@ func TestLife09BrokenVersionIsNamed(t *testing.T) {
 		if v, err := l.GetByHash(t.Context(), all[1].Record.ContentHash); err != nil || v.Unverified != "" {
 			t.Errorf("%s: version 2 is whole: %v, %v", name, v, err)
 		}
+		told, err := l.History(t.Context(), "r")
+		if err != nil || len(told) != len(all) {
+			t.Errorf("%s: the history has %d versions, want %d: %v", name, len(told), len(all), err)
+		}
+		for i, v := range told {
+			hash := ""
+			if v.Record != nil {
+				hash = v.Record.ContentHash
+			}
+			if v.Number != i+1 || (v.Unverified == "") != (i < 2) || (hash == all[i].Record.ContentHash) != (i != 2) {
+				t.Errorf("%s: in the history version %d is %+v", name, i+1, v)
+			}
+		}
 		var broken *record.BrokenError
 		if _, err := l.GetByHash(t.Context(), all[2].Record.ContentHash); !errors.As(err, &broken) || broken.Version != 3 {
 			t.Errorf("%s: version 3: %v", name, err)

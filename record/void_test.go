@@ -85,6 +85,32 @@ func TestRecordOfAnswersInAFrameThatWasVoided(t *testing.T) {
 	same(t, "without the loop", questions(t, d), nil)
 }
 
+// Of a superstep that can't be merged nothing counts: neither what was done in it nor what was
+// said. That counts once it was run again.
+func TestRecordOfASuperstepThatCouldNotBeMerged(t *testing.T) {
+	store := newStore()
+	agree := false
+	b := dag.New[Inquiry]("inquiry")
+	for _, name := range []string{"left", "right"} {
+		dag.Step(b, name, func(ctx context.Context, q *Inquiry) error {
+			if name == "left" || !agree {
+				q.Answer.Set(name)
+			}
+			return dag.Learn(ctx, dag.Learning{ID: name, Content: name})
+		})
+	}
+	d := inquiry(t, b, store, dispatcher.Options{})
+	_, err := d.Run(t.Context(), "r", nil)
+	rests(t, err)
+	r := from(t, d, "r", record.Options{})
+	same(t, "not merged", []any{r.ExecutionSummary.StepsCompleted, len(r.Learnings)}, []any{0, 0})
+	agree = true
+	_, err = d.Run(t.Context(), "r", nil)
+	done(t, err)
+	r = from(t, d, "r", record.Options{})
+	same(t, "run again", []any{r.ExecutionSummary.StepsCompleted, len(r.Learnings)}, []any{2, 2})
+}
+
 // Who has approved a visit that is voided is asked again, and so is who has approved an effect of
 // it that has not begun: the approval is told once. That of an effect that has begun stays.
 func TestRecordOfApprovalsOfAVisitThatWasVoided(t *testing.T) {

@@ -482,8 +482,8 @@ func TestADenialBehindADenial(t *testing.T) {
 	}
 }
 
-// A wait goes on whose run has failed behind its trigger, as long as it may have another one. A stop
-// of that run ends it, for the reason of the stop.
+// A wait goes on whose run has failed behind its trigger, as long as it may have another one. A
+// stop of that run ends it, for the reason of the stop.
 func TestAStopOfAFailedRunThatMayBeTriedAgain(t *testing.T) {
 	p := talk(t, waiting(t, continuation.Wait{}, dag.Policy{}, func(context.Context, *Talk, continuation.Reply[string]) error {
 		return errWeather

@@ -45,7 +45,7 @@ func (e *ending) note(t *ticket) {
 // noteWaiting says that t will not begin. left is whether an earlier call for the run has left it
 // running.
 func (e *ending) noteWaiting(t *ticket, left bool) {
-	if left || t.held.err != nil && t.held.stands != unopened {
+	if left || t.setback.left() {
 		e.Left = append(e.Left, t.run)
 		return
 	}
@@ -136,8 +136,7 @@ func (s *Supervisor) beginEnding() (e *ending, waiting []*ticket) {
 		t.out = t.notBegun(ErrDraining)
 		delete(s.tickets, t.run)
 		close(t.done)
-		t.next.ends(t.out) // who has joined it at work, before it was put back
-		t.next = nil
+		t.sequel.share(t.out) // with who has joined it at work, before it was put back
 		_, left := s.full[t.run]
 		s.ending.noteWaiting(t, left)
 		delete(s.full, t.run)

@@ -39,8 +39,7 @@ func (s *Supervisor) withdraw(t *ticket) bool {
 	}
 	t.out = t.notBegun(ErrWithdrawn)
 	close(t.done)
-	t.next.ends(t.out) // who has joined it at work, before it was put back
-	t.next = nil
+	t.sequel.share(t.out) // with who has joined it at work, before it was put back
 	s.leftQueue()
 	return true
 }

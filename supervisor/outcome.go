@@ -1,0 +1,61 @@
+package supervisor
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dispatcher"
+)
+
+// An outcome is how the work on a run has ended.
+type outcome struct {
+	result  any                         // a *dispatcher.Result[S]; nil if the run did not begin
+	plain   dispatcher.Result[struct{}] // result without its state; what is known of it if there is none
+	idle    bool                        // the run was not left running any more when its turn came
+	stands  standing                    // if it is full
+	head    uint64                      // of the run then
+	further bool                        // than where it stood when it was held before
+	err     error
+}
+
+func outcomeOf[S any](res *dispatcher.Result[S], err error) outcome {
+	if res == nil {
+		return outcome{err: err}
+	}
+	return outcome{result: res, plain: *withState(res, &struct{}{}), err: err}
+}
+
+// restsAs is the outcome of a run that was at rest when its turn came.
+func restsAs(run string, status checkpoint.Status) outcome {
+	return outcome{
+		plain: dispatcher.Result[struct{}]{Run: run, Status: status}, idle: true,
+		err: &dispatcher.Rest{Run: run, Status: status},
+	}
+}
+
+// abandoned reports whether a node was, say, which has perhaps not returned.
+func (o outcome) abandoned() bool { return len(o.plain.Abandoned) > 0 }
+
+// rested reports whether an outcome is that of a run which rests, completed or not.
+func (o outcome) rested() bool {
+	var rest *dispatcher.Rest
+	return o.err == nil || errors.As(o.err, &rest) && rest.Status.Resting()
+}
+
+// full reports whether the store had no room for what a call had to write. A run that rests was
+// told so by a node.
+func (o outcome) full() bool {
+	var rest *dispatcher.Rest
+	return errors.Is(o.err, checkpoint.ErrFull) && !errors.As(o.err, &rest)
+}
+
+// broken is the error of a call that panicked with p, or, if p is nil, ended its goroutine.
+func broken(p any, stack []byte) error {
+	e := &dispatcher.FaultError{Kind: "call", Message: "called runtime.Goexit", Stack: stack}
+	if p != nil {
+		e.Message = fmt.Sprintf("panic: %v", p)
+		e.Err, _ = p.(error)
+	}
+	return e
+}

@@ -31,7 +31,7 @@ func (r *Runtime) note(ctx context.Context, h *history, n *deliveryNote) (tries 
 			return tries, nil
 		case busy(err) && time.Since(began) < noting:
 			err = r.await(ctx, h.info, pause)
-		case moved(err):
+		case dispatcher.Moved(err):
 			err = nil
 		}
 		if err == nil {
@@ -80,7 +80,7 @@ func (r *Runtime) suppress(ctx context.Context, run string, status DeliveryStatu
 		switch err = r.write(ctx, h, deliveryNote{Status: status, Key: d.Key}); {
 		case err == nil:
 			return nil
-		case moved(err):
+		case dispatcher.Moved(err):
 			continue
 		case !busy(err) || time.Since(began) >= noting:
 			return fmt.Errorf("continuation: the follow-up %s is not suppressed: %w", d.Key, err)
@@ -99,16 +99,6 @@ func (r *Runtime) write(ctx context.Context, h *history, n deliveryNote) error {
 // busy reports whether somebody has the lease of a run.
 func busy(err error) bool {
 	return errors.Is(err, dispatcher.ErrBusy) || errors.Is(err, dispatcher.ErrStillRunning)
-}
-
-// moved reports whether a run no longer stands where it was read: it has an entry more, or another
-// one has its id meanwhile, and is shorter. A hook may have failed with anything, and so may
-// dispatcher.Options.Revalidate.
-func moved(err error) bool {
-	var fault *dispatcher.FaultError
-	var stale *dispatcher.StaleError
-	return (errors.Is(err, dispatcher.ErrStaleCursor) || errors.Is(err, checkpoint.ErrCursor)) &&
-		!errors.As(err, &fault) && !errors.As(err, &stale)
 }
 
 // gone reports whether there is no such run, or none any more.

@@ -50,7 +50,7 @@ func (r *Runtime) resume(ctx context.Context, run string, how reach) error {
 			before, how = h.info.Head, ifWanted
 		case ctx.Err() != nil:
 			return fmt.Errorf("continuation: run %q was left for Recover: %w", run, context.Cause(ctx))
-		case moved(err): // then it is read again
+		case dispatcher.Moved(err): // then it is read again
 		case errors.Is(err, dispatcher.ErrBusy):
 			if r.atWork(ctx, run) {
 				return nil

@@ -57,6 +57,23 @@ var (
 	ErrNested = errors.New("dispatcher: state of another type")
 )
 
+// Moved reports whether a call with [From] was refused because the run no longer stands there. Then
+// nothing has changed: read the run again, and decide again.
+//
+// The error is ErrStaleCursor if the run has an entry more. It is checkpoint.ErrCursor if another run
+// has the id meanwhile and does not stand at such a cursor, so Moved can't tell that from a cursor
+// that never was the run's: give From one that was read from the run.
+//
+// User code may return these errors too. What a node returned ([*Rest]), a hook ([*FaultError]) or
+// Options.Revalidate ([*StaleError]) says nothing of the cursor, and Moved is false.
+func Moved(err error) bool {
+	var rest *Rest
+	var fault *FaultError
+	var stale *StaleError
+	return (errors.Is(err, ErrStaleCursor) || errors.Is(err, checkpoint.ErrCursor)) &&
+		!errors.As(err, &rest) && !errors.As(err, &fault) && !errors.As(err, &stale)
+}
+
 // Is finds ErrInterrupted, context.Canceled and context.DeadlineExceeded by the status alone,
 // whatever the cause holds. It finds anything else in the cause.
 func (e *Rest) Is(target error) bool {

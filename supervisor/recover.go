@@ -184,21 +184,10 @@ func (s *Supervisor) unlessRested(
 		from := dispatcher.From(checkpoint.Cursor{Run: run, Seq: now.Head.Seq})
 		out := outcomeOf(r.Continue(ctx, run, append(all[:len(all):len(all)], from)...))
 		out.idle = resting || how == recovers && now.Status == checkpoint.StatusCompleted // and those who joined get its result
-		if !out.moved() {
+		if !dispatcher.Moved(out.err) {
 			return out
 		}
 	}
-}
-
-// moved reports whether the run was no longer where it was looked at: it has an entry more, or
-// another one has its id meanwhile, and is shorter. A node, of a run that went on, may have failed
-// with anything, and so may a hook, and dispatcher.Options.Revalidate.
-func (o outcome) moved() bool {
-	var rest *dispatcher.Rest
-	var fault *dispatcher.FaultError
-	var stale *dispatcher.StaleError
-	return (errors.Is(o.err, dispatcher.ErrStaleCursor) || errors.Is(o.err, checkpoint.ErrCursor)) &&
-		!errors.As(o.err, &rest) && !errors.As(o.err, &fault) && !errors.As(o.err, &stale)
 }
 
 // crowds reports whether as many runs wait as may. It sorts those that are over, whichever these

@@ -355,6 +355,67 @@ func TestANodeThatFindsNoRoomElsewhereFails(t *testing.T) {
 	})
 }
 
+// So has a hook, or what is asked of a dependency, or a call that panics: the task ends with what it
+// returned, it is not asked again, and others begin.
+func TestAHookThatFindsNoRoomElsewhereFails(t *testing.T) {
+	depends := func(ctx context.Context, step int) error {
+		if step == 1 {
+			return errLost
+		}
+		return dag.Depends(ctx, dag.Dependency{Name: "price", Captured: time.Unix(0, 0), StaleAfter: 1, OnStale: dag.Revalidate})
+	}
+	for name, of := range map[string]func(asked *int) (dispatcher.Options, call){
+		"a hook": func(asked *int) (dispatcher.Options, call) {
+			hooks := dispatcher.Hooks{OnStart: func(context.Context, dispatcher.Start) error {
+				*asked++
+				return checkpoint.ErrFull
+			}}
+			return dispatcher.Options{Hooks: hooks, Revalidate: func(context.Context, dag.Dependency) error { return nil }}, nil
+		},
+		"what is asked of a dependency": func(asked *int) (dispatcher.Options, call) {
+			return dispatcher.Options{Revalidate: func(context.Context, dag.Dependency) error {
+				*asked++
+				return checkpoint.ErrFull
+			}}, nil
+		},
+		"a panic": func(asked *int) (dispatcher.Options, call) {
+			return dispatcher.Options{}, func(context.Context, dispatcher.RunOption) (*result, error) {
+				*asked++
+				panic(checkpoint.ErrFull)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store, asked := newDevice(), 0
+				o, do := of(&asked)
+				g := line(t, "line", 2, depends)
+				if res, err := process(t, g, store, dispatcher.Options{}).Run(t.Context(), "a", nil); res.Status != checkpoint.StatusFailed {
+					t.Fatalf("it is %s, %v", res.Status, err)
+				}
+				d, other := process(t, g, store, o), process(t, line(t, "other", 1, nil), store, dispatcher.Options{})
+				s := supervise(t, store, supervisor.Options{Cap: 1}, d, other)
+				var first *supervisor.Task[parcel]
+				if do != nil {
+					first = calls(t, s, d, "a", do)
+				} else {
+					first = submit(t, s, d, "", "a")
+				}
+				second := submit(t, s, other, "", "b")
+				began := time.Now()
+				ends(t, first, checkpoint.ErrFull)
+				completes(t, second)
+				if took := time.Since(began); took != 0 || asked != 1 {
+					t.Errorf("it took %v, and was asked %d times", took, asked)
+				}
+				if _, err := s.Drain(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
 // Who has joined a run at work that waits for room now is told what becomes of it: by a Drain, or
 // who withdraws it, which is theirs to do as well.
 func TestWhoHasJoinedARunThatWaitsForRoom(t *testing.T) {

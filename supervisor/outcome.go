@@ -43,11 +43,14 @@ func (o outcome) rested() bool {
 	return o.err == nil || errors.As(o.err, &rest) && rest.Status.Resting()
 }
 
-// full reports whether the store had no room for what a call had to write. A run that rests was
-// told so by a node.
+// full reports whether the store had no room for what a call had to write. What a node of a run
+// that rests returned, or a hook, or Options.Revalidate, is of another store.
 func (o outcome) full() bool {
 	var rest *dispatcher.Rest
-	return errors.Is(o.err, checkpoint.ErrFull) && !errors.As(o.err, &rest)
+	var fault *dispatcher.FaultError
+	var stale *dispatcher.StaleError
+	return errors.Is(o.err, checkpoint.ErrFull) &&
+		!errors.As(o.err, &rest) && !errors.As(o.err, &fault) && !errors.As(o.err, &stale)
 }
 
 // broken is the error of a call that panicked with p, or, if p is nil, ended its goroutine.

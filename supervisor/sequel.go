@@ -39,7 +39,7 @@ func (s *Supervisor) returned(t *ticket) {
 	s.mu.Lock()
 	q, out := &t.sequel, &t.out
 	q.completed = out.plain.Status == checkpoint.StatusCompleted
-	looks := s.ending == nil && q.next != nil && q.completed && out.err == nil && !out.abandoned()
+	looks := s.ending == nil && q.next != nil && q.completed && !out.abandoned()
 	s.mu.Unlock()
 	if looks {
 		q.input = true // if the store does what none may, the further call tells

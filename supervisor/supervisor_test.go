@@ -629,6 +629,37 @@ func TestJoiningACompletedRunForWhichNothingWaits(t *testing.T) {
 	}
 }
 
+// Input for which the call could not look, since the store failed then, is taken all the same for
+// who has joined the run before. Who submitted it is told of the failure.
+func TestJoiningACompletedRunWhoseInputCouldNotBeRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, released := new(memory.Faulty), false
+		store.FailRead = func(ctx context.Context, method, run string) error {
+			released = released || method == "Release"
+			if info, err := store.Store.Stat(ctx, run); method == "Posts" && !released && err == nil && info.Status == checkpoint.StatusCompleted {
+				return errLost
+			}
+			return nil
+		}
+		hold := make(chan struct{})
+		d := process(t, line(t, "line", 1, func(context.Context, int) error { <-hold; return nil }), store, dispatcher.Options{})
+		s := supervise(t, store, supervisor.Options{}, d)
+		first := submit(t, s, d, "", "run")
+		synctest.Wait()
+		if err := d.Enqueue(t.Context(), "run", func(*parcel) {}); err != nil {
+			t.Fatal(err)
+		}
+		second := submit(t, s, d, "", "run")
+		close(hold)
+		if res, err := first.Wait(t.Context()); !errors.Is(err, errLost) || res.Status != checkpoint.StatusCompleted {
+			t.Errorf("who submitted it gets that it is %s, %v", res.Status, err)
+		}
+		if res, err := second.Wait(t.Context()); err != nil || res.Turn != 2 {
+			t.Errorf("who has enqueued input and joined it gets turn %d, %v, want the second", res.Turn, err)
+		}
+	})
+}
+
 // Of a run that something abandoned still holds all who have joined it get the one result: it can't
 // be gone on with.
 func TestJoiningARunThatHasAbandonedSomething(t *testing.T) {

@@ -106,17 +106,20 @@ func (s *Supervisor) restsMeanwhile(ctx context.Context, t *ticket) (outcome, bo
 }
 
 // fitting are the options of a Continue of a run whose head was at head when it was submitted. One
-// that is made again since the store had no room, and has brought the run on before, goes on from
-// there as Recover does: no From leads there, and what was to Expire may have.
+// that has brought the run on since, and is made again since the store had no room, goes on from
+// there as Recover does: no From leads there, and what was to Expire may have. So no From leads to
+// where a call has left the run that it joined at work.
 func (s *Supervisor) fitting(run string, head uint64, options []dispatcher.RunOption) []dispatcher.RunOption {
 	s.mu.Lock()
-	held := s.tickets[run].held
+	t := s.tickets[run]
+	held, behind := t.held, t.sequel.behind
 	s.mu.Unlock()
-	if held.stands != running && held.stands != completed || held.head == head {
+	again := (held.stands == running || held.stands == completed) && held.head != head
+	if !again && behind <= head {
 		return options
 	}
 	return slices.DeleteFunc(slices.Clone(options), func(o dispatcher.RunOption) bool {
-		return o.Name() == "From" || o.Name() == "Expire"
+		return o.Name() == "From" || o.Name() == "Expire" && again
 	})
 }
 

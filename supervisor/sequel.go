@@ -17,6 +17,7 @@ type sequel struct {
 	completed  bool    // the call has completed the run, and returned: who joins now is late
 	input      bool    // behind that some waits, which who is in next may have enqueued
 	looks      func() bool
+	behind     uint64 // of the ticket of a further call: where the call before has left the run, 0 if that is not known
 }
 
 // join returns the ticket that t joins, which is t if it is the first.
@@ -68,6 +69,9 @@ func (q *sequel) again(out outcome) (again *ticket) {
 		again, q.next = q.next, nil
 	default: // there may be input that was enqueued behind the call
 		again, q.late = q.late, nil
+	}
+	if again != nil {
+		again.sequel.behind = out.plain.Cursor.Seq
 	}
 	return again
 }

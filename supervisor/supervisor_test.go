@@ -452,6 +452,68 @@ func TestJoiningAnInterruptedRunGoesOnWithIt(t *testing.T) {
 	}
 }
 
+// A cursor from which somebody is to go on who joins the run at work is of before that: no From
+// keeps the run from being gone on with for all who have joined it, also if it comes first. One that
+// was read behind the end of the call still does if somebody else has gone on with the run since.
+func TestJoiningAnInterruptedRunFromACursor(t *testing.T) {
+	for name, of := range map[string]struct {
+		behind, passed bool
+		want           error
+	}{
+		"of before":                       {},
+		"of behind":                       {behind: true},
+		"of behind, and passed by others": {behind: true, passed: true, want: dispatcher.ErrStaleCursor},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var store memory.Store
+				d := asking(t, &store)
+				if err := d.Create(t.Context(), "run", nil); err != nil {
+					t.Fatal(err)
+				}
+				s := supervise(t, &store, supervisor.Options{}, d)
+				var first *supervisor.Task[struct{}]
+				var second *supervisor.Task[parcel]
+				joins := func() {
+					at, err := d.State(t.Context(), "run")
+					if err != nil {
+						t.Error(err)
+					}
+					if first, err = s.Continue(t.Context(), "", "run", dispatcher.From(at.Cursor)); err != nil {
+						t.Error(err)
+					}
+					second = submit(t, s, d, "", "run")
+				}
+				task := calls(t, s, d, "run", func(ctx context.Context, drain dispatcher.RunOption) (*result, error) {
+					if !of.behind {
+						joins()
+					}
+					res, err := d.Continue(ctx, "run", drain)
+					if err := d.Answer(ctx, "run", "", true); err != nil {
+						t.Error(err)
+					}
+					if of.behind {
+						joins()
+					}
+					if of.passed {
+						if err := d.Note(ctx, "run", "shop.seen", nil); err != nil {
+							t.Error(err)
+						}
+					}
+					return &result{Run: res.Run, Status: res.Status, Cursor: res.Cursor}, err
+				})
+				ends(t, task, dispatcher.ErrInterrupted)
+				if res, err := first.Wait(t.Context()); !errors.Is(err, of.want) || err == nil && res.Status != checkpoint.StatusCompleted {
+					t.Errorf("who goes on from the cursor gets that it is %s, %v", res.Status, err)
+				}
+				if res, err := second.Wait(t.Context()); !errors.Is(err, of.want) || err == nil && res.Status != checkpoint.StatusCompleted {
+					t.Errorf("who has joined with that gets that it is %s, %v", res.Status, err)
+				}
+			})
+		})
+	}
+}
+
 // A run that was completed takes what was enqueued behind that, though it is submitted before it is
 // known here that the work on it is over.
 func TestJoiningACompletedRunTakesWhatWasEnqueued(t *testing.T) {

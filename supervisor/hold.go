@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"time"
@@ -86,7 +87,7 @@ func (s *Supervisor) learn(t *ticket) *ticket {
 		s.noRoom(t)
 		return nil
 	}
-	wrote := t.out.rested() && !t.out.idle
+	wrote := t.out.rested() && !t.out.idle && !t.out.silent
 	if wrote {
 		s.rested++
 		s.waited = 0
@@ -108,10 +109,28 @@ func (s *Supervisor) learn(t *ticket) *ticket {
 	return s.hold.tries
 }
 
-// moot reports whether there was nothing to write: the run rested already, exists, is somebody's,
-// or is not where the call wants it, since others have moved it on or deleted it.
+// measure returns the head of a run that is about to be called for, so that one can tell whether
+// the call has written anything: as long as nobody has since the store had no room. Else, and of a
+// run that is not there, it returns 0.
+func (s *Supervisor) measure(ctx context.Context, run string) uint64 {
+	s.mu.Lock()
+	matters := s.hold.wait > 0 || s.waited > 0
+	s.mu.Unlock()
+	if !matters {
+		return 0
+	}
+	info, err := s.store.Stat(ctx, run)
+	if err != nil {
+		return 0
+	}
+	return info.Head.Seq
+}
+
+// moot reports whether there was nothing to write: the run rested already, or needed nothing to,
+// exists, is somebody's, or is not where the call wants it, since others have moved it on or
+// deleted it.
 func (o outcome) moot() bool {
-	return o.idle || slices.ContainsFunc(refusals, func(err error) bool { return errors.Is(o.err, err) })
+	return o.idle || o.silent || slices.ContainsFunc(refusals, func(err error) bool { return errors.Is(o.err, err) })
 }
 
 // Errors of calls that have written nothing, and not for want of room.

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
+	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
 	"github.com/pawlgo/pawl/supervisor"
 )
@@ -158,4 +160,54 @@ func TestRunsThatOthersHaveMovedOnDoNotHoldUpTheOthers(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A run that rests already, and of which a submission asks nothing more, tells nothing of room
+// either: the next one tries at once, alone, and the others wait on.
+func TestARunThatRestsAndHasNothingToWriteEndsNoHold(t *testing.T) {
+	for name, steps := range map[string]func(context.Context, int) error{
+		"completed":   func(context.Context, int) error { return nil },
+		"interrupted": func(ctx context.Context, _ int) error { _, err := dag.Ask[bool](ctx, "sure", nil); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := newDevice()
+				d := process(t, line(t, "line", 1, steps), store, dispatcher.Options{})
+				if _, err := d.Run(t.Context(), "done", nil); err != nil && !errors.Is(err, dispatcher.ErrInterrupted) {
+					t.Fatal(err)
+				}
+				told := events{began: time.Now(), kinds: []supervisor.EventKind{supervisor.PutBack, supervisor.Ended}}
+				s := supervise(t, store, supervisor.Options{Observe: told.observe}, d)
+				store.full.Store(true)
+				submit(t, s, d, "", "a")
+				synctest.Wait()
+				submit(t, s, d, "", "done")
+				submit(t, s, d, "", "b")
+				lasts(8 * time.Second)
+				told.expect(t, "0s put back a", "1s put back a", "3s ended done", "3s put back b", "7s put back a")
+				drains(t, s, supervisor.Drain{Waiting: []string{"a", "b"}})
+			})
+		})
+	}
+}
+
+// Nor does it count as one that has found room where another run has found none.
+func TestRunsWithNothingToWriteEndNoRunThatWaitsForRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		full := atomic.Bool{}
+		full.Store(true)
+		store := fullFor("big", &full)
+		d := process(t, line(t, "line", 1, nil), store, dispatcher.Options{})
+		s := supervise(t, store, supervisor.Options{Cap: 1}, d)
+		completes(t, submit(t, s, d, "", "done"))
+		big := submit(t, s, d, "", "big")
+		for range 8 {
+			completes(t, submit(t, s, d, "", "done"))
+			lasts(time.Minute)
+			holds(t, s, 1)
+		}
+		full.Store(false)
+		completes(t, big)
+		drains(t, s, supervisor.Drain{})
+	})
 }

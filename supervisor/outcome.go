@@ -16,6 +16,7 @@ type outcome struct {
 	stands  standing                    // if it is full
 	head    uint64                      // of the run then
 	further bool                        // than where it stood when it was held before
+	silent  bool                        // it rests, and the call has written nothing; only where that matters (measure)
 	err     error
 }
 

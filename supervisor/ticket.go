@@ -54,10 +54,12 @@ func (s *Supervisor) submit(
 		if out, rests := s.restsMeanwhile(of, t); rests {
 			return out
 		}
+		before := s.measure(of, run)
 		out := call(of)
 		if out.full() {
 			s.survey(of, t, &out)
 		}
+		out.silent = before > 0 && out.plain.Cursor.Seq == before && out.rested()
 		return out
 	}
 	t.looks = func() bool { return s.inputWaits(of, run) }

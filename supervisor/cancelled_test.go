@@ -29,7 +29,7 @@ func TestCancelledBeforeItsTurnStaysCancelled(t *testing.T) {
 			}), &store, dispatcher.Options{})
 			cancel := func(at string, run string) {
 				if at == when && run == "run" {
-					if err := d.Cancel(t.Context(), run, errByUser); err != nil {
+					if err := d.Cancel(t.Context(), run, errByUser, dispatcher.Author("Ada")); err != nil {
 						t.Error(err)
 					}
 				}
@@ -50,6 +50,7 @@ func TestCancelledBeforeItsTurnStaysCancelled(t *testing.T) {
 			if !errors.Is(err, context.Canceled) || res.Status != checkpoint.StatusCancelled || ran != 1 {
 				t.Errorf("%s: the run is %s, and %d nodes ran: %v", when, res.Status, ran, err)
 			}
+			saysWhoCancelled(t, err)
 			if now, err := store.Stat(t.Context(), "run"); err != nil || now.Status != checkpoint.StatusCancelled {
 				t.Errorf("%s: the store has it %s: %v", when, now.Status, err)
 			}
@@ -173,4 +174,90 @@ func TestCancelledBehindACallThatWasJoined(t *testing.T) {
 			}
 		})
 	}
+}
+
+// saysWhoCancelled checks that err is that of a run that Ada has cancelled, for errByUser.
+func saysWhoCancelled(t *testing.T, err error) {
+	t.Helper()
+	var rest *dispatcher.Rest
+	if !errors.As(err, &rest) || rest.Status != checkpoint.StatusCancelled || rest.By != "Ada" || rest.Cause == nil || rest.Cause.Error() != errByUser.Error() {
+		t.Errorf("the run ends with %v, want that Ada has cancelled it, and why", err)
+	}
+}
+
+// A plainRunner is a Runner that does not tell which options it takes, and may know none.
+type plainRunner struct {
+	d     *dispatcher.Dispatcher[parcel]
+	calls int
+}
+
+func (r *plainRunner) Graph() string { return r.d.Graph() }
+
+func (r *plainRunner) Continue(ctx context.Context, run string, _ ...dispatcher.RunOption) (*dispatcher.Result[struct{}], error) {
+	r.calls++
+	return r.d.Continue(ctx, run)
+}
+
+// Of a run that is left cancelled such a Runner is not asked: it might go on with it.
+func TestARunnerThatKnowsNoOptionsIsNotAskedWhoCancelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var store memory.Store
+		hold := make(chan struct{})
+		d := process(t, line(t, "line", 1, func(context.Context, int) error { <-hold; return nil }), &store, dispatcher.Options{})
+		r := &plainRunner{d: d}
+		s := supervise(t, &store, supervisor.Options{Cap: 1}, r)
+		first := submit(t, s, d, "", "first")
+		synctest.Wait()
+		if err := d.Create(t.Context(), "run", nil); err != nil {
+			t.Fatal(err)
+		}
+		task, err := s.Continue(t.Context(), "", "run")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Cancel(t.Context(), "run", errByUser); err != nil {
+			t.Fatal(err)
+		}
+		close(hold)
+		completes(t, first)
+		if res, err := task.Wait(t.Context()); !errors.Is(err, context.Canceled) || res.Status != checkpoint.StatusCancelled || r.calls != 0 {
+			t.Errorf("the run is %s, behind %d calls: %v", res.Status, r.calls, err)
+		}
+	})
+}
+
+// A run that is rewound between the look that finds it cancelled and the one that finds why is one
+// that is to run.
+func TestCancelledAndRewoundBeforeItsTurnGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := new(memory.Faulty)
+		left(t, "line", 2, store, "run")
+		hold := make(chan struct{})
+		d := process(t, line(t, "line", 2, func(context.Context, int) error { <-hold; return nil }), store, dispatcher.Options{})
+		s := supervise(t, store, supervisor.Options{Cap: 1}, d)
+		first := submit(t, s, d, "", "first")
+		synctest.Wait()
+		task, err := s.Continue(t.Context(), "", "run")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Cancel(t.Context(), "run", errByUser); err != nil {
+			t.Fatal(err)
+		}
+		rewound := false
+		store.FailRead = func(ctx context.Context, method, run string) error {
+			if method == "Acquire" && run == "run" && !rewound {
+				rewound = true
+				if err := d.Rewind(ctx, "run", "0", dispatcher.RewindOptions{}); err != nil {
+					t.Error(err)
+				}
+			}
+			return nil
+		}
+		close(hold)
+		completes(t, first)
+		if res, err := task.Wait(t.Context()); err != nil || res.Status != checkpoint.StatusCompleted || !rewound {
+			t.Errorf("the run is %s: %v", res.Status, err)
+		}
+	})
 }

@@ -51,6 +51,36 @@ func TestARunThatIsDeletedWhileItWaitsForRoom(t *testing.T) {
 	}
 }
 
+// So is one that is deleted when its turn has come, and that was looked at.
+func TestARunThatIsDeletedWhenItsTurnHasCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, began := newDevice(), 0
+		d := process(t, line(t, "line", 1, func(context.Context, int) error { began++; lasts(time.Second); return nil }), store, dispatcher.Options{})
+		s := supervise(t, store, supervisor.Options{}, d)
+		task := submit(t, s, d, "", "a")
+		lasts(500 * time.Millisecond)
+		store.full.Store(true)
+		lasts(time.Second)
+		holds(t, s, 1)
+		store.full.Store(false)
+		looked, deleted := false, false
+		store.FailRead = func(ctx context.Context, method, run string) error {
+			if looked = looked || method == "Stat"; looked && method == "Acquire" && !deleted {
+				deleted = true
+				return store.Store.Delete(ctx, run)
+			}
+			return nil
+		}
+		if res, err := task.Wait(t.Context()); !errors.Is(err, checkpoint.ErrNotFound) || res.Run != "a" || strings.Contains(err.Error(), "dispatcher: ") || !deleted {
+			t.Errorf("Wait = %+v, %v", res, err)
+		}
+		if _, err := store.Store.Stat(t.Context(), "a"); !errors.Is(err, checkpoint.ErrNotFound) || began != 1 {
+			t.Errorf("it was begun %d times: %v", began, err)
+		}
+		drains(t, s, supervisor.Drain{})
+	})
+}
+
 // A run that somebody else has gone on with, brought to its end or deleted while it waited behind a
 // store without room has nothing to write: who waits for it is told so, and it keeps nobody from
 // trying the store.

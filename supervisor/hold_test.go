@@ -286,13 +286,14 @@ func TestARunThatWaitsForRoomStaysCancelled(t *testing.T) {
 		lasts(time.Second)
 		holds(t, s, 1)
 		store.full.Store(false)
-		if err := d.Cancel(t.Context(), "a", errLost); err != nil {
+		if err := d.Cancel(t.Context(), "a", errByUser, dispatcher.Author("Ada")); err != nil {
 			t.Fatal(err)
 		}
-		var rest *dispatcher.Rest
-		if res, err := task.Wait(t.Context()); !errors.As(err, &rest) || res.Status != checkpoint.StatusCancelled {
-			t.Errorf("Wait = %s, %v", res.Status, err)
+		res, err := task.Wait(t.Context())
+		if res.Status != checkpoint.StatusCancelled || res.State.Name.Get() != "a" {
+			t.Errorf("Wait = %s of %q, %v", res.Status, res.State.Name.Get(), err)
 		}
+		saysWhoCancelled(t, err)
 		if _, err := s.Drain(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -414,6 +415,32 @@ func TestAHookThatFindsNoRoomElsewhereFails(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Who has joined a run at work that had no room shares the one result, with its state, when it has
+// found some.
+func TestWhoHasJoinedARunThatFindsRoomSharesItsResult(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newDevice()
+		d := process(t, line(t, "line", 2, func(context.Context, int) error { lasts(time.Second); return nil }), store, dispatcher.Options{})
+		s := supervise(t, store, supervisor.Options{}, d)
+		first := submit(t, s, d, "", "a")
+		lasts(500 * time.Millisecond)
+		joined := submit(t, s, d, "", "a")
+		store.full.Store(true)
+		lasts(time.Second)
+		holds(t, s, 1)
+		store.full.Store(false)
+		completes(t, first)
+		completes(t, joined)
+		one, _ := first.Wait(t.Context())
+		if two, _ := joined.Wait(t.Context()); one != two || one.State.Steps.Len() != 2 {
+			t.Errorf("they get %p and %p, %q", one, two, one.State.Steps.Slice())
+		}
+		if _, err := s.Drain(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // Who has joined a run at work that waits for room now is told what becomes of it: by a Drain, or

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -27,12 +28,29 @@ func outcomeOf[S any](res *dispatcher.Result[S], err error) outcome {
 	return outcome{result: res, plain: *withState(res, &struct{}{}), err: err}
 }
 
-// restsAs is the outcome of a run that was at rest when its turn came.
-func restsAs(run string, status checkpoint.Status) outcome {
-	return outcome{
-		plain: dispatcher.Result[struct{}]{Run: run, Status: status}, idle: true,
-		err: &dispatcher.Rest{Run: run, Status: status},
+// restsAs is the outcome of a run that was at rest when its turn came: of a cancelled one with who
+// has cancelled it, and why, if r is a dispatcher, or checks options as one, and can tell. It
+// returns false if the run has moved on meanwhile.
+func restsAs(ctx context.Context, r Runner, now checkpoint.Info) (out outcome, stands bool) {
+	if j, ok := r.(judge); ok && now.Status == checkpoint.StatusCancelled {
+		leaves := []dispatcher.RunOption{
+			dispatcher.UnlessCancelled(), dispatcher.From(checkpoint.Cursor{Run: now.Run, Seq: now.Head.Seq}),
+		}
+		if j.CheckOptions(leaves...) == nil {
+			out = outcomeOf(r.Continue(ctx, now.Run, leaves...))
+		}
 	}
+	if dispatcher.Moved(out.err) {
+		return outcome{}, false
+	}
+	if !out.rested() || out.plain.Status != checkpoint.StatusCancelled {
+		out = outcome{
+			plain: dispatcher.Result[struct{}]{Run: now.Run, Status: now.Status},
+			err:   &dispatcher.Rest{Run: now.Run, Status: now.Status},
+		}
+	}
+	out.idle = true
+	return out, true
 }
 
 // abandoned reports whether a node was, say, which has perhaps not returned.

@@ -88,21 +88,22 @@ func (t *ticket) repeats() bool {
 // restsMeanwhile is the outcome of a run that was left running when it was put back, and that
 // somebody has cancelled since, say, or deleted: it stays so, as for Recover, unless it was
 // submitted meanwhile; a cancelled one unless that was to go on with it all the same.
-func (s *Supervisor) restsMeanwhile(ctx context.Context, t *ticket) (outcome, bool) {
-	if t.held.stands != running {
-		return outcome{}, false
+func (s *Supervisor) restsMeanwhile(ctx context.Context, r Runner, run string) (outcome, bool) {
+	for {
+		now, err := s.store.Stat(ctx, run)
+		switch {
+		case errors.Is(err, checkpoint.ErrNotFound) && !s.submitted(run):
+			return outcome{err: &passedOn{err}}, true
+		case err != nil, !now.Status.Resting():
+			return outcome{}, false
+		}
+		if s.submitted(run) && (now.Status != checkpoint.StatusCancelled || !s.stays(run)) {
+			return outcome{}, false
+		}
+		if out, stands := restsAs(ctx, r, now); stands {
+			return out, true
+		}
 	}
-	now, err := s.store.Stat(ctx, t.run)
-	switch {
-	case errors.Is(err, checkpoint.ErrNotFound) && !s.submitted(t.run):
-		return outcome{err: &passedOn{err}}, true
-	case err != nil, !now.Status.Resting():
-		return outcome{}, false
-	}
-	if s.submitted(t.run) && (now.Status != checkpoint.StatusCancelled || !s.stays(t.run)) {
-		return outcome{}, false
-	}
-	return restsAs(t.run, now.Status), true
 }
 
 // fitting are the options of a Continue of a run whose head was at head when it was submitted. One

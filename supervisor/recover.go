@@ -176,7 +176,10 @@ func (s *Supervisor) unlessRested(
 			resting = now.Status.Resting() && !answered
 		}
 		if resting && !s.submitted(run) || now.Status == checkpoint.StatusCancelled && s.stays(run) {
-			return restsAs(run, now.Status)
+			if out, stands := restsAs(ctx, r, now); stands {
+				return out
+			}
+			continue
 		}
 		if slices.ContainsFunc(all, func(o dispatcher.RunOption) bool { return o.Name() == "From" }) { // where who submitted it has seen it
 			return outcomeOf(r.Continue(ctx, run, all...))

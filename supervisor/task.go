@@ -110,7 +110,9 @@ func enter[S any](
 		return nil, err
 	}
 	drain := dispatcher.Drain(s.drain)
-	t, err := s.submit(ctx, run, d.Graph(), key, how, func(ctx context.Context) outcome {
+	read := func(ctx context.Context) (*dispatcher.Result[S], error) { return d.State(ctx, run) }
+	w := work{run: run, runner: d}
+	w.call = func(ctx context.Context) outcome {
 		res, err := call(ctx, drain)
 		switch {
 		case res == nil && err == nil:
@@ -119,11 +121,21 @@ func enter[S any](
 			return outcome{err: notOurs(run, d.Graph(), res.Run, err), plain: dispatcher.Result[struct{}]{Abandoned: res.Abandoned}}
 		}
 		return outcomeOf(res, err)
-	})
+	}
+	w.goesOn = func(ctx context.Context) outcome {
+		out := outcomeOf(d.Continue(ctx, run, append(options[:len(options):len(options)], drain)...))
+		if errors.Is(out.err, checkpoint.ErrNotFound) && !out.rested() {
+			return outcome{err: &passedOn{out.err}}
+		}
+		if now, err := read(ctx); err == nil && !out.abandoned() { // else Wait reads it
+			out.result = withState(&out.plain, now.State)
+		}
+		return out
+	}
+	t, err := s.submit(ctx, w, key, how)
 	if err != nil {
 		return nil, err
 	}
-	read := func(ctx context.Context) (*dispatcher.Result[S], error) { return d.State(ctx, run) }
 	return &Task[S]{s, t, read}, nil
 }
 
@@ -176,9 +188,10 @@ func (s *Supervisor) resume(
 		return nil, err
 	}
 	all := append(options[:len(options):len(options)], dispatcher.Drain(s.drain))
-	return s.submit(ctx, info.Run, r.Graph(), cmp.Or(key, info.Graph), how, func(ctx context.Context) outcome {
+	does := func(ctx context.Context) outcome {
 		return s.unlessRested(ctx, r, info.Run, how, s.fitting(info.Run, info.Head.Seq, all))
-	})
+	}
+	return s.submit(ctx, work{run: info.Run, runner: r, call: does}, cmp.Or(key, info.Graph), how)
 }
 
 // Task returns the task of a run that waits or is at work, whoever submitted it,

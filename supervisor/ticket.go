@@ -33,11 +33,18 @@ type ticket struct {
 	recovered sync.Once // Recovered is told of it
 }
 
-// submit queues a run, or joins one that is there. ctx gives call its values. Of what Recover
+// A work is what is done for a run when it is its turn.
+type work struct {
+	run    string
+	runner Runner
+	call   func(context.Context) outcome
+	goesOn func(context.Context) outcome // in place of call if an earlier one has left the run running: it begins none anew; nil if call does not either
+}
+
+// submit queues a run, or joins one that is there. ctx gives its work the values. Of what Recover
 // brings it tells neither that it was joined nor that there was no room yet.
-func (s *Supervisor) submit(
-	ctx context.Context, run, graph, key string, how joining, call func(context.Context) outcome,
-) (*ticket, error) {
+func (s *Supervisor) submit(ctx context.Context, w work, key string, how joining) (*ticket, error) {
+	run, graph := w.run, w.runner.Graph()
 	if err := checkpoint.CheckRunID(run); err != nil {
 		return nil, &passedOn{err}
 	}
@@ -50,18 +57,7 @@ func (s *Supervisor) submit(
 		run: run, graph: graph, key: key, came: time.Now(), told: make(chan struct{}), done: make(chan struct{}),
 		cancel: cancel, alone: how == alone, claim: how.claim(),
 	}
-	t.call = func() outcome {
-		if out, rests := s.restsMeanwhile(of, t); rests {
-			return out
-		}
-		before := s.measure(of, run)
-		out := call(of)
-		if out.full() {
-			s.survey(of, t, &out)
-		}
-		out.silent = before > 0 && out.plain.Cursor.Seq == before && out.rested()
-		return out
-	}
+	t.call = func() outcome { return s.does(of, t, w) }
 	t.looks = func() bool { return s.inputWaits(of, run) }
 	first, joined, err := s.admit(t)
 	defer func() { // whatever becomes of this goroutine in an observer
@@ -193,6 +189,26 @@ func (s *Supervisor) work(t *ticket) {
 	for t != nil {
 		t = s.turn(t)
 	}
+}
+
+// does the work of t, and returns what came of it.
+func (s *Supervisor) does(ctx context.Context, t *ticket, w work) outcome {
+	call := w.call
+	if t.held.stands == running { // when it was put back
+		if out, rests := s.restsMeanwhile(ctx, w.runner, w.run); rests {
+			return out
+		}
+		if w.goesOn != nil && !s.submitted(w.run) {
+			call = w.goesOn
+		}
+	}
+	before := s.measure(ctx, w.run)
+	out := call(ctx)
+	if out.full() {
+		s.survey(ctx, t, &out)
+	}
+	out.silent = before > 0 && out.plain.Cursor.Seq == before && out.rested()
+	return out
 }
 
 // begins tells that the work on t begins, once. If that ends the goroutine another one goes on.

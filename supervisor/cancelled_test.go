@@ -176,6 +176,57 @@ func TestCancelledBehindACallThatWasJoined(t *testing.T) {
 	}
 }
 
+// So it is of one that was completed, and for whose input it is gone on with: somebody else has taken
+// that, and was cancelled. Who came last counts as well.
+func TestCancelledBehindACompletedCallThatWasJoined(t *testing.T) {
+	for _, submitted := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var store memory.Store
+			var task *supervisor.Task[struct{}]
+			var s *supervisor.Supervisor
+			var d, other *dispatcher.Dispatcher[parcel]
+			joins := func(ctx context.Context, _ dispatcher.End) (err error) {
+				if task == nil {
+					task, err = s.Continue(ctx, "", "run")
+					err = errors.Join(err, d.Enqueue(ctx, "run", func(*parcel) {}))
+				}
+				return err
+			}
+			d = process(t, line(t, "line", 1, nil), &store, dispatcher.Options{Hooks: dispatcher.Hooks{OnEnd: joins}})
+			other = process(t, line(t, "line", 1, func(ctx context.Context, _ int) error {
+				if err := other.Cancel(ctx, "run", errByUser); err != nil {
+					return err
+				}
+				<-ctx.Done()
+				return ctx.Err()
+			}), &store, dispatcher.Options{})
+			ended, queued := 0, 0
+			s = supervise(t, &store, supervisor.Options{Observe: func(e supervisor.Event) {
+				switch e.Kind {
+				case supervisor.Ended:
+					if ended++; ended == 1 && submitted {
+						submit(t, s, d, "", "run")
+					}
+				case supervisor.Queued:
+					if queued++; queued == 2 {
+						if _, err := other.Continue(t.Context(), "run"); !errors.Is(err, context.Canceled) {
+							t.Errorf("somebody else's call returns %v", err)
+						}
+					}
+				}
+			}}, d)
+			completes(t, submit(t, s, d, "", "run"))
+			want := checkpoint.StatusCancelled
+			if submitted {
+				want = checkpoint.StatusCompleted
+			}
+			if res, err := task.Wait(t.Context()); res.Status != want || res.Turn != 2 {
+				t.Errorf("submitted is %t: the run is %s in turn %d: %v", submitted, res.Status, res.Turn, err)
+			}
+		})
+	}
+}
+
 // saysWhoCancelled checks that err is that of a run that Ada has cancelled, for errByUser.
 func saysWhoCancelled(t *testing.T, err error) {
 	t.Helper()

@@ -84,5 +84,4 @@ func (q *sequel) share(out outcome) {
 			close(t.done)
 		}
 	}
-	q.next, q.late = nil, nil
 }

@@ -176,8 +176,8 @@ func TestCancelledBehindACallThatWasJoined(t *testing.T) {
 	}
 }
 
-// So it is of one that was completed, and for whose input it is gone on with: somebody else has taken
-// that, and was cancelled. Who came last counts as well.
+// So it is of one that was completed, and for whose input it is gone on with: somebody else has
+// taken that, and was cancelled. Who came last counts as well.
 func TestCancelledBehindACompletedCallThatWasJoined(t *testing.T) {
 	for _, submitted := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

@@ -12,8 +12,8 @@ const (
 
 // A claim is what those who wait for a run want of it.
 //
-// Invariant: it is of all of them together. Who joins adds to it, and nobody takes anything away but
-// a store that had no room (renew).
+// Invariant: it is of all of them together. Who joins adds to it, and nobody takes anything away
+// but a store that had no room (renew).
 type claim struct {
 	recovers  bool // a Recover waits for the run; behind end none comes to
 	submitted bool // so does somebody who has submitted it: it is not left at rest

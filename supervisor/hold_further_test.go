@@ -104,3 +104,35 @@ func TestARunThatComesNoFurtherEndsWithFull(t *testing.T) {
 		})
 	}
 }
+
+// How often it was refused before it came further does not count.
+func TestARunThatComesFurtherIsCountedAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		full, again := atomic.Bool{}, false
+		store := fullFor("long", &full)
+		d := process(t, line(t, "line", 2, func(_ context.Context, step int) error {
+			if lasts(time.Second); step == 1 && !again {
+				again = true
+				full.Store(true)
+			}
+			return nil
+		}), store, dispatcher.Options{})
+		other := process(t, line(t, "other", 1, nil), store, dispatcher.Options{})
+		s := supervise(t, store, supervisor.Options{Cap: 1}, d, other)
+		long := submit(t, s, d, "", "long")
+		lasts(500 * time.Millisecond)
+		full.Store(true)
+		lasts(time.Minute)
+		for spell := range 2 {
+			for i := range 3 {
+				completes(t, submit(t, s, other, "", fmt.Sprint("other-", spell, i)))
+				lasts(time.Minute)
+				holds(t, s, 1)
+			}
+			full.Store(false) // the first time until it has come further
+			lasts(time.Minute)
+		}
+		completes(t, long)
+		drains(t, s, supervisor.Drain{})
+	})
+}

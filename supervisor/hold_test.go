@@ -356,8 +356,8 @@ func TestANodeThatFindsNoRoomElsewhereFails(t *testing.T) {
 	})
 }
 
-// So has a hook, or what is asked of a dependency, or a call that panics: the task ends with what it
-// returned, it is not asked again, and others begin.
+// So has a hook, or what is asked of a dependency, or a call that panics: the task ends with what
+// it returned, it is not asked again, and others begin.
 func TestAHookThatFindsNoRoomElsewhereFails(t *testing.T) {
 	depends := func(ctx context.Context, step int) error {
 		if step == 1 {

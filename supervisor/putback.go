@@ -76,8 +76,8 @@ func (s *Supervisor) putsBack(t *ticket) {
 	s.tell(Event{Kind: PutBack, Run: t.run, Graph: t.graph, Key: t.key, Err: t.held.err})
 }
 
-// repeats reports whether the call for a run is made once more when the store has room: one that goes
-// on with a run, as Recover does, and any other if it has certainly changed nothing.
+// repeats reports whether the call for a run is made once more when the store has room: one that
+// goes on with a run, as Recover does, and any other if it has certainly changed nothing.
 func (t *ticket) repeats() bool {
 	if !t.out.full() || t.out.abandoned() {
 		return false

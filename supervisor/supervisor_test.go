@@ -453,8 +453,9 @@ func TestJoiningAnInterruptedRunGoesOnWithIt(t *testing.T) {
 }
 
 // A cursor from which somebody is to go on who joins the run at work is of before that: no From
-// keeps the run from being gone on with for all who have joined it, also if it comes first. One that
-// was read behind the end of the call still does if somebody else has gone on with the run since.
+// keeps the run from being gone on with for all who have joined it, also if it comes first. One
+// that was read behind the end of the call still does if somebody else has gone on with the run
+// since.
 func TestJoiningAnInterruptedRunFromACursor(t *testing.T) {
 	for name, of := range map[string]struct {
 		behind, passed bool

@@ -13,7 +13,8 @@ import (
 )
 
 // A ticket is one run that waits or is at work. Whose it is says its claim, what becomes of those
-// who join it at work its sequel, and what was before, if the store had no room for it, its setback.
+// who join it at work its sequel, and what was before, if the store had no room for it, its
+// setback.
 type ticket struct {
 	run, graph, key string
 	came            time.Time

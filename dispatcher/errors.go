@@ -60,9 +60,9 @@ var (
 // Moved reports whether a call with [From] was refused because the run no longer stands there. Then
 // nothing has changed: read the run again, and decide again.
 //
-// The error is ErrStaleCursor if the run has an entry more. It is checkpoint.ErrCursor if another run
-// has the id meanwhile and does not stand at such a cursor, so Moved can't tell that from a cursor
-// that never was the run's: give From one that was read from the run.
+// The error is ErrStaleCursor if the run has an entry more. It is checkpoint.ErrCursor if another
+// run has the id meanwhile and does not stand at such a cursor, so Moved can't tell that from a
+// cursor that never was the run's: give From one that was read from the run.
 //
 // User code may return these errors too. What a node returned ([*Rest]), a hook ([*FaultError]) or
 // Options.Revalidate ([*StaleError]) says nothing of the cursor, and Moved is false.

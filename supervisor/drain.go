@@ -13,10 +13,10 @@ import (
 // are sorted.
 type Drain struct {
 	Finished []string // came to rest: completed, interrupted, failed, cancelled or timed out
-	// Left stand in the store as they were left: Recover goes on with them; or what was called for
-	// them was refused. Among them are runs that had begun, and for which the store has had no room
-	// since (checkpoint.ErrFull), also before the Drain: who went on with these in another way may
-	// have brought them further.
+	// Left stand in the store as they were left: Recover goes on with them. Or what was called for
+	// them was refused. A run that had begun, and for which the store has had no room since
+	// (checkpoint.ErrFull), is among them, even if that was before the Drain: who went on with it
+	// in another way may have brought it further.
 	Left    []string
 	Stuck   []string // are at work still, or have left a node or a store call that had not returned then
 	Waiting []string // were never begun, perhaps since the store had no room; if they are not in the store, nobody knows of them
@@ -56,10 +56,10 @@ func (e *ending) noteWaiting(t *ticket, left bool) {
 // refused with ErrDraining, and so is what waits. Of the runs at work nothing begins any more; what
 // runs may finish. Drain returns as soon as nobody is at work.
 //
-// Before ctx's deadline, by Options.Grace or by half of the time that was left, whichever is less,
-// the contexts of the runs that are still at work are cancelled with the cause dispatcher.ErrDrain,
-// and Drain waits for them until the deadline. If ctx is done otherwise they are cancelled then,
-// and Drain waits for Options.Grace.
+// A ctx with a deadline bounds that. Some time before the deadline the contexts of the runs that
+// are still at work are cancelled, with the cause dispatcher.ErrDrain, and Drain waits for them
+// until the deadline. That time is Options.Grace, or half of what was left if that is less. If ctx
+// is done otherwise they are cancelled then, and Drain waits for Options.Grace.
 //
 // The error wraps ErrStuck if a run is still at work, or has left a node or a store call that had
 // not returned. To call Drain again waits for those at work. Nobody hears whether what a dispatcher

@@ -57,15 +57,15 @@ func (k *EventKind) UnmarshalText(name []byte) error {
 // An Event is a thing that became true of a run in the supervisor; its dispatcher tells what
 // becomes true inside the run. A run is Queued, then Began, then Ended. Besides:
 //
-//   - A run that is joined or dropped while Queued, or PutBack, is told of may be told of as Joined
-//     or Dropped before.
+//   - A run may be joined or dropped while its Queued, or its PutBack, is being told. Then Joined
+//     or Dropped may be told before that.
 //   - A run that is gone on with for those who have joined it (see [Submit]) is Queued, Began and
 //     Ended once more. Who submits a run whenever it has Ended has no end of that.
 //   - A run that Recover brings back is Recovered as soon as it rests. Nobody has submitted it, so
 //     it is neither Joined nor Refused. Each event is told once, however many calls of Recover meet
 //     it.
-//   - Where the store has no room PutBack comes in place of Ended, and Began, or Dropped, once more
-//     behind it.
+//   - Where the store has no room PutBack comes in place of Ended. Behind it come Began, or
+//     Dropped, once more.
 type Event struct {
 	Kind     EventKind
 	Run      string // "" if Kind is Drained

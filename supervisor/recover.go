@@ -27,23 +27,25 @@ type Recovery struct {
 //   - Interrupted, and answered since, if [Options].Answered says so.
 //
 // They wait for their turns like any others, with the label Options.Label as their key, and take at
-// most half of the queue at once. Runs that rest otherwise are not touched, nor those that somebody
-// has cancelled before their turn, unless they were submitted meanwhile. Recover may be called at
-// any time and again.
+// most half of the queue at once. Runs that rest otherwise are not touched. Nor are those that
+// somebody has cancelled before their turn, unless they were submitted meanwhile. Recover may be
+// called at any time and again.
 //
 // A run that can't go on is in [Recovery].Failed and stays as it is: its graph has changed, no
-// runner knows it, its log is damaged, or its store fails. Call Recover again now and then, for a
-// run whose store fails at work stays Running. A run for which the store has no room waits for it,
-// and so does Recover. Who answers a run, or notes, tags or edits something, has it for a moment,
-// which is waited for; one who takes longer, as an Edit may, keeps it from going on.
+// runner knows it, its log is damaged, or its store fails. A run whose store fails at work stays
+// Running, so call Recover again now and then. A run for which the store has no room waits for it,
+// and so does Recover.
+//
+// Who answers a run, or notes, tags or edits something, has it for a moment, and Recover waits for
+// that. One who takes longer, as an Edit may, keeps the run from going on.
 //
 // A node that ends its process, by os.Exit or for want of memory, does so again at each Recover,
 // since an attempt that a crash has cut off is not counted. Do what may end the process in a
 // dag.Effect with dag.DoubtFails: the visit then fails. Or cancel the run, which Recover then
 // leaves.
 //
-// If ctx ends first its cause is returned beside what is known; runs that were queued are the
-// supervisor's and go on. The errors of listing runs are returned as well, and ErrDraining if the
+// If ctx ends first, Recover returns its cause beside what is known. Runs that were queued are the
+// supervisor's and go on. It returns the errors of listing runs as well, and ErrDraining if the
 // supervisor drains before all of them are queued. Runs that Recover had not come to by then are in
 // no list: they stand in the store as they were.
 func (s *Supervisor) Recover(ctx context.Context) (Recovery, error) {

@@ -13,9 +13,12 @@ import (
 )
 
 // A Runner goes on with runs of one graph. A *dispatcher.Dispatcher is one, whatever the state of
-// its graph is. A Runner that has a method Takes, as dispatchers do, is also given the runs of
-// graphs of other names that it takes, as a dispatcher.Migration says, if no Runner is of that
-// name. One that has their CheckOptions is asked whether a submission's options can be.
+// its graph is.
+//
+// A Runner may have more methods of dispatchers. One that has Takes is also given runs of graphs of
+// other names that it takes, as a dispatcher.Migration says, if no Runner is of that name. One that
+// has CheckOptions is asked whether a submission's options can be, and, of a run that stays
+// cancelled, who has cancelled it: by Continue with dispatcher.UnlessCancelled.
 type Runner interface {
 	// Graph returns the name of the graph.
 	Graph() string
@@ -50,17 +53,17 @@ type Options struct {
 	// without that label, mean the name of its graph.
 	Label string
 	// Answered has Recover go on as well with runs that are Interrupted and were answered, or
-	// resolved, since: by a process that died before it went on with them, or one that leaves that
-	// to others. It costs a look at the end of the log of each run that waits. A
-	// continuation.Runtime does it for the runs that it serves, as often as their waits allow. Zero
-	// means that such runs are left to whoever continues them.
+	// resolved, since: by a process that died before it went on with them, or by one that leaves
+	// that to others. It costs a look at the end of the log of each run that waits. Zero means that
+	// such runs are left to whoever continues them, as a continuation.Runtime does for the runs
+	// that it serves, as often as their waits allow.
 	Answered bool
 	// Grace is how long Drain waits for runs whose contexts it has cancelled. It should be
 	// longer than the grace periods of the dispatchers. Zero means 6 seconds.
 	Grace time.Duration
 	// Observe sees the events of the supervisor, from many goroutines: it should be quick. Its
-	// panics are ignored. It may not wait for a Drain, which waits for the run that Observe is told
-	// of: call Drain in another goroutine. Nil means nobody does.
+	// panics are ignored. It may not wait for a Drain, since that waits for the run that Observe is
+	// told of: call Drain in another goroutine. Nil means nobody does.
 	Observe func(Event)
 }
 
@@ -86,10 +89,11 @@ type Supervisor struct {
 }
 
 // New makes a supervisor of runs in a store, which is the one that the runners have. Recover
-// finds what was left of their graphs; others may be submitted too. It returns an
-// [*OptionError] for an option that can't be, for two runners of one graph, or for a runner
-// that has no store or another one. A Runner that is no dispatcher is believed, unless it has
-// a method Store as dispatchers do.
+// finds what was left of their graphs; others may be submitted too.
+//
+// It returns an [*OptionError] for an option that can't be, for two runners of one graph, or for a
+// runner that has no store or another one. A Runner that is no dispatcher is believed, unless it
+// has a method Store as dispatchers do.
 func New(store checkpoint.Store, o Options, runners ...Runner) (*Supervisor, error) {
 	if misuse.Missing(store) {
 		return nil, &OptionError{"store", "is nil: open one, and make the dispatchers with the same"}

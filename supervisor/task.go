@@ -23,33 +23,40 @@ type Task[S any] struct {
 // it is; "" means the name of the graph. The run gets the values of ctx and not its end.
 //
 // The run is in memory alone until it begins: if the process dies before, the run is lost, with its
-// input. Whoever has to keep it makes it durable first; the package doc says how, and how runs wait
+// input. Whoever has to keep it makes it durable first. The package doc says how, and how runs wait
 // while the store has no room.
 //
-// If the run waits or is at work already, the task joins it: input and options are not looked at,
-// and all who have joined it share one result, which nobody may change. In two cases the run is
-// gone on with once more for those who have joined it, with the input and options of the first of
-// them:
+// If the run waits or is at work already, the task joins it. Its input and options are not looked
+// at, and all who have joined the run share one result, which nobody may change. A run that is
+// cancelled while it waits for its turn is gone on with; Continue leaves it.
 //
-//   - they joined it at work, and it came to be interrupted: it may be answered by now;
-//   - it is completed, and input waits for it behind its call, or they joined it when that had
-//     returned.
+// Who joins a run at work may have answered it, or enqueued input, too late for its call. So the
+// run is gone on with once more for those who have joined it at work in these cases:
 //
-// It is not, and all get the one result, if something that was abandoned holds the run, or the
-// supervisor drains. So input that is enqueued (dispatcher.Dispatcher.Enqueue) before its run is
-// submitted, or continued, is taken before the task is done with a completed run, however late the
-// call is: also in its OnEnd, and while the run is trimmed (dispatcher.Options.Retention). A run
-// that is cancelled while it waits for its turn is gone on with; Continue leaves it.
+//   - It came to be interrupted: it may be answered by now.
+//   - It is completed, and input waits for it behind its call.
+//   - It is completed, and they joined it when its call had returned.
+//
+// That call has the input and options of the first of them, but for a From of before the call that
+// they joined. It is not made, and all get the one result, if something that was abandoned holds
+// the run, or if the supervisor drains.
+//
+// So input that was enqueued (dispatcher.Dispatcher.Enqueue) before its run is submitted, or
+// continued, is taken before the task is done with a completed run. That holds however late the
+// call is: also in its OnEnd, and while the run is trimmed (dispatcher.Options.Retention).
 //
 // With an error nothing has happened:
 //
 //   - ErrDraining if the supervisor drains;
 //   - a [*QueueError] if too many runs wait;
-//   - a [*RunError] that wraps ErrOtherStore if d has not the supervisor's store,
-//     dispatcher.ErrBusy if the run waits or is at work as one of another graph, or what d refuses
-//     the options with whatever the run is, as of Labels that can't be;
-//   - an [*OptionError] if ctx, s or d is nil, for Answering, which a task that joins would not
-//     look at (Answer before, or use [Go]), and for options of other calls and a Drain;
+//   - a [*RunError] that wraps ErrOtherStore if d has not the supervisor's store;
+//   - a [*RunError] that wraps dispatcher.ErrBusy if the run waits or is at work as one of another
+//     graph;
+//   - a [*RunError] that wraps what d refuses the options with whatever the run is, as of Labels
+//     that can't be;
+//   - an [*OptionError] if ctx, s or d is nil;
+//   - an [*OptionError] for Answering, which a task that joins would not look at (Answer before, or
+//     use [Go]), and for options of other calls and a Drain;
 //   - checkpoint.ErrRunID if run can't be an id;
 //   - an error that wraps ctx's cause if ctx is done already. A ctx that ends later changes
 //     nothing.
@@ -70,19 +77,19 @@ func Submit[S any](
 // Go is [Submit] for any other call of d that works on the run: Start, Resume or Turn, say. call
 // has to pass on its context and the option drain, and to return when d has.
 //
-// Go joins nothing, because what call would have done is not what is done there: if the run waits
-// or is at work already it is refused, with a [*RunError] that wraps dispatcher.ErrBusy. A run that
-// is gone on with for those who have joined it is at work, also when whoever submitted it has its
+// Go joins nothing, because what call would have done is not what is done there. If the run waits
+// or is at work already, Go is refused with a [*RunError] that wraps dispatcher.ErrBusy. A run that
+// is gone on with for those who have joined it is at work, even if whoever submitted it has its
 // result.
 //
-// If the store had no room to open the run, and so has nothing of it, call is made again; the
-// package doc says when. Where it had none for a run that exists, as for a Turn, the task ends with
+// If the store had no room to open the run, and so has nothing of it, call is made again: the
+// package doc says when. If it had none for a run that exists, as for a Turn, the task ends with
 // checkpoint.ErrFull.
 //
 // A nil call is an [*OptionError]. The task ends with an [*OptionError] if call returned a nil
-// result and a nil error. It ends with a [*RunError] that names both runs, and wraps nothing, if
-// call worked on another run than this one, whose turn it was not: what became of that run is in
-// the store.
+// result and a nil error. It ends with a [*RunError] if call worked on another run than this one,
+// whose turn it was not. That error names both runs and wraps nothing: what became of the other run
+// is in the store.
 func Go[S any](
 	ctx context.Context, s *Supervisor, d *dispatcher.Dispatcher[S], key, run string,
 	call func(ctx context.Context, drain dispatcher.RunOption) (*dispatcher.Result[S], error),
@@ -141,10 +148,17 @@ func enter[S any](
 
 // Continue goes on with a run that exists when it is its turn, whatever its graph is: after its
 // interrupt was answered, say. It is like [Submit], but takes From and Expire, and its result has
-// no state. A run that is cancelled between this call and its turn stays so, and the task ends with
-// that; one that was cancelled before is gone on with. A [*RunError] wraps ErrUnknownGraph if no
-// runner is of the run's graph, or takes it; checkpoint.ErrNotFound if there is no such run, an
-// error of the store if that can't tell.
+// no state.
+//
+// A run that is cancelled between this call and its turn stays so. The task ends with that: its
+// [*dispatcher.Rest] says who has cancelled the run, and why, if the runner is a dispatcher. A run
+// that was cancelled before this call is gone on with.
+//
+// Besides the errors of Submit there are:
+//
+//   - a [*RunError] that wraps ErrUnknownGraph if no runner is of the run's graph, or takes it;
+//   - checkpoint.ErrNotFound if there is no such run;
+//   - an error of the store if that can't tell.
 func (s *Supervisor) Continue(
 	ctx context.Context, key, run string, options ...dispatcher.RunOption,
 ) (*Task[struct{}], error) {
@@ -194,10 +208,12 @@ func (s *Supervisor) resume(
 	return s.submit(ctx, work{run: info.Run, runner: r, call: does}, cmp.Or(key, info.Graph), how)
 }
 
-// Task returns the task of a run that waits or is at work, whoever submitted it,
-// [Supervisor.Recover] among them: to wait for its end, or to withdraw it. It submits nothing, and
-// joins nothing. Its result has no state. It returns false if the work on the run is over, or the
-// run was never submitted here: of such a run the store tells, by dispatcher.Dispatcher.State.
+// Task returns the task of a run that waits or is at work, to wait for its end or to withdraw it.
+// It does not matter who has submitted the run; it may have been [Supervisor.Recover]. Task submits
+// nothing and joins nothing. Its result has no state.
+//
+// It returns false if the work on the run is over, or if the run was never submitted here. Of such
+// a run the store tells, by dispatcher.Dispatcher.State.
 //
 // A run that is gone on with for those who have joined it (see [Submit]) has a task for each time.
 // Task returns the one that is to end next.
@@ -235,14 +251,16 @@ func (t *Task[S]) Done() <-chan struct{} {
 // none reports whether nothing was submitted.
 func (t *Task[S]) none() bool { return t == nil || t.ticket == nil }
 
-// Wait waits until the work on the run is over, and returns what the call of the dispatcher has;
-// ErrDraining or ErrWithdrawn if the run did not begin. If ctx ends first Wait returns its cause,
-// and the run goes on, or goes on waiting: it is the supervisor's. The Result is never nil.
+// Wait waits until the work on the run is over, and returns what the call of the dispatcher has. It
+// returns ErrDraining or ErrWithdrawn if the run did not begin. If ctx ends first Wait returns its
+// cause, and the run goes on, or goes on waiting: it is the supervisor's. The Result is never nil.
 //
-// A task that has joined work of another state type, as that of a Continue, has all of its result
-// but State, which is read anew: it is a later one if somebody has gone on with the run meanwhile.
-// A task that has joined a Recover which found the run at rest when its turn came, cancelled, say,
-// has its status and its state, and a [*dispatcher.Rest].
+// A task may have joined work of another state type, as that of a Continue. Then it has all of its
+// result but State, which is read anew: that is a later one if somebody has gone on with the run
+// meanwhile.
+//
+// A task may have joined a Recover which found the run at rest when its turn came: cancelled, say.
+// Then it has the run's status and its state, and a [*dispatcher.Rest].
 func (t *Task[S]) Wait(ctx context.Context) (*dispatcher.Result[S], error) {
 	none := &dispatcher.Result[S]{Run: t.Run(), State: new(S)}
 	if t.none() {

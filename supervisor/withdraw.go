@@ -2,11 +2,13 @@ package supervisor
 
 import "fmt"
 
-// Withdraw takes the run out of the queue, and reports whether it waited there. If it did it will
-// not begin, the store is as it was, and all who wait for it, whoever submitted it, get
-// ErrWithdrawn; it may be submitted again. A run at work is ended with
-// dispatcher.Dispatcher.Cancel. A run that had begun, and waits again since the store had no room,
-// stands as it was left: if that is Running, [Supervisor.Recover] goes on with it.
+// Withdraw takes the run out of the queue, and reports whether it waited there. If it did, it will
+// not begin, and the store is as it was. All who wait for it, whoever submitted it, get
+// ErrWithdrawn. It may be submitted again.
+//
+// A run at work is not withdrawn: dispatcher.Dispatcher.Cancel ends it. A run that had begun, and
+// waits again since the store had no room, stands as it was left: if that is Running,
+// [Supervisor.Recover] goes on with it.
 func (t *Task[S]) Withdraw() bool {
 	if t.none() || !t.s.withdraw(t.ticket) {
 		return false

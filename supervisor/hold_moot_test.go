@@ -55,6 +55,17 @@ func TestARunThatIsDeletedWhileItWaitsForRoom(t *testing.T) {
 func TestARunThatIsDeletedWhenItsTurnHasCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, began := newDevice(), 0
+		var armed, looked, deleted atomic.Bool
+		store.FailRead = func(ctx context.Context, method, run string) error {
+			switch {
+			case !armed.Load():
+			case method == "Stat":
+				looked.Store(true)
+			case method == "Acquire" && looked.Load() && deleted.CompareAndSwap(false, true):
+				return store.Store.Delete(ctx, run)
+			}
+			return nil
+		}
 		d := process(t, line(t, "line", 1, func(context.Context, int) error { began++; lasts(time.Second); return nil }), store, dispatcher.Options{})
 		s := supervise(t, store, supervisor.Options{}, d)
 		task := submit(t, s, d, "", "a")
@@ -63,15 +74,8 @@ func TestARunThatIsDeletedWhenItsTurnHasCome(t *testing.T) {
 		lasts(time.Second)
 		holds(t, s, 1)
 		store.full.Store(false)
-		looked, deleted := false, false
-		store.FailRead = func(ctx context.Context, method, run string) error {
-			if looked = looked || method == "Stat"; looked && method == "Acquire" && !deleted {
-				deleted = true
-				return store.Store.Delete(ctx, run)
-			}
-			return nil
-		}
-		if res, err := task.Wait(t.Context()); !errors.Is(err, checkpoint.ErrNotFound) || res.Run != "a" || strings.Contains(err.Error(), "dispatcher: ") || !deleted {
+		armed.Store(true)
+		if res, err := task.Wait(t.Context()); !errors.Is(err, checkpoint.ErrNotFound) || res.Run != "a" || strings.Contains(err.Error(), "dispatcher: ") || !deleted.Load() {
 			t.Errorf("Wait = %+v, %v", res, err)
 		}
 		if _, err := store.Store.Stat(t.Context(), "a"); !errors.Is(err, checkpoint.ErrNotFound) || began != 1 {

@@ -136,9 +136,10 @@
 // # Changed graphs
 //
 // A run that another graph has made can always be looked at ([Dispatcher.Open]), cancelled and
-// answered, effects of it can be resolved, and its events can be read. Its state can be read if every cell that holds something has the same type in this graph,
-// or if a [Migration] knows the way. A checkpoint from before a migration that is in the log is
-// read through the one of [Options].Migrations that leads from the graph of that time to this one.
+// answered, effects of it can be resolved, and its events can be read. Its state can be read if
+// every cell that holds something has the same type in this graph, or if a [Migration] knows the
+// way. A checkpoint from before a migration that is in the log is read through the one of
+// [Options].Migrations that leads from the graph of that time to this one.
 //
 // The run goes on if its past is the same in this graph: what has settled or is open, with the same
 // edges before it, and every cell that holds something. Otherwise a [*GraphChangedError] says what

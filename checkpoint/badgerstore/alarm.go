@@ -138,12 +138,25 @@ func (a *alarm) sound(format string, args []any) {
 	} else if mending := voidGhosts(a.dir); mending != nil {
 		err = fmt.Errorf("%w; %w", err, mending)
 	}
-	if a.failed.CompareAndSwap(nil, &err) {
-		if stop := a.stop.Load(); stop != nil {
-			(*stop)(err)
-		}
-	}
+	a.fail(err)
 	runtime.Goexit()
+}
+
+// fail says that err was the first failure, unless there was one, and stops the store.
+func (a *alarm) fail(err error) {
+	if !a.failed.CompareAndSwap(nil, &err) {
+		return
+	}
+	if stop := a.stop.Load(); stop != nil {
+		(*stop)(err)
+	}
+}
+
+// arm has the alarm stop the store from now on, and returns the failure that it has heard of
+// before. It looks for that last, as fail looks for stop last: so one of the two finds the other.
+func (a *alarm) arm(stop func(error)) error {
+	a.stop.Store(&stop)
+	return a.err()
 }
 
 // err is the first failure.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/dgraph-io/badger/v4"
+	"github.com/google/uuid"
 
 	"github.com/pawlgo/pawl/checkpoint"
 )
@@ -375,3 +376,6 @@ func locked(dir string, lock *os.File) error {
 	}
 	return fmt.Errorf("%w by %s: %s: %s", checkpoint.ErrLocked, who, what, way)
 }
+
+// newID returns the id of a new store.
+func newID() string { return uuid.NewString() }

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -34,6 +35,36 @@ func TestAlarmKnowsWhatBadgerSays(t *testing.T) {
 	for _, call := range []string{`Errorf("` + flushFailed, compactionFailed, `Debugf("` + tableIsFull, `Debugf("` + memoryIsFull} {
 		if !strings.Contains(all.String(), call) {
 			t.Errorf("nothing in Badger says %q", call)
+		}
+	}
+}
+
+// A table that can't be written while the alarm is being armed is told by that, or stops the store.
+func TestAlarmIsArmedBesideAFailure(t *testing.T) {
+	t.Parallel()
+	for range 500 {
+		const many = 5000
+		alarms, told, stopped := make([]alarm, many), make([]error, many), make([]bool, many)
+		begin := make(chan struct{})
+		var both sync.WaitGroup
+		both.Go(func() {
+			<-begin
+			for i := range alarms {
+				told[i] = alarms[i].arm(func(error) { stopped[i] = true })
+			}
+		})
+		both.Go(func() {
+			<-begin
+			for i := range alarms {
+				alarms[i].fail(errPanicked)
+			}
+		})
+		close(begin)
+		both.Wait()
+		for i := range alarms {
+			if told[i] == nil && !stopped[i] {
+				t.Fatal("nobody knows of it")
+			}
 		}
 	}
 }

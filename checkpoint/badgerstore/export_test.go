@@ -86,6 +86,9 @@ func PostKey(run uint64, id string) []byte { return append(runKey(postKey, run),
 // BaseKey returns the key of a base.
 func BaseKey(s *Store, digest string) []byte { return nameKey(s.kinds.base, digest) }
 
+// TrimmedKey returns the key that says what a Trim has dropped of a run.
+func TrimmedKey(run uint64) []byte { return runKey(trimmedKey, run) }
+
 // DeletedKey returns the key that says that a run is being removed.
 func DeletedKey(s *Store, run uint64) []byte { return runKey(s.kinds.deleted, run) }
 

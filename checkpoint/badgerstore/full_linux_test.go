@@ -195,6 +195,24 @@ func TestNoFilesWhereTheDatabaseIs(t *testing.T) {
 	open(t, dir).Close()
 }
 
+// So it is where killed processes have left files of that kind: those are removed first, and the
+// store opens.
+func TestFilesThatAreLeftTakeNoRoom(t *testing.T) {
+	t.Parallel()
+	dir, mount := databaseElsewhere(t)
+	for n := range 12 { // as many as there are at once
+		if err := os.WriteFile(filepath.Join(dir, "db", fmt.Sprint("probe-", n)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var at syscall.Statfs_t
+	if err := syscall.Statfs(filepath.Join(dir, "db"), &at); err != nil {
+		t.Fatal(err)
+	}
+	mount(fmt.Sprint("size=160m,nr_inodes=", at.Files-at.Ffree+8))
+	open(t, dir).Close()
+}
+
 // databaseElsewhere makes a store whose database is on a device of its own, and returns what mounts
 // that with other options.
 func databaseElsewhere(t *testing.T) (dir string, mount func(options string)) {

@@ -167,6 +167,12 @@ func TestNoGoroutineIsLeft(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
+	noGoroutineIsLeft(t, others)
+}
+
+// noGoroutineIsLeft waits until none is left of a store, nor of its database, but the others.
+func noGoroutineIsLeft(t *testing.T, others map[string]bool) {
+	t.Helper()
 	known := []string{"ristretto", "glog", "opencensus", "go.opentelemetry.io"}
 	for end := time.Now().Add(time.Minute); ; runtime.Gosched() {
 		left := slices.DeleteFunc(goroutines(), func(stack string) bool {

@@ -17,6 +17,7 @@ import (
 type home struct {
 	dir      string
 	lock, db os.FileInfo
+	held     *os.File // the lock: it stays as long as Badger has goroutines, which know this home
 }
 
 // newHome makes the directory of the database if it is missing.
@@ -25,7 +26,7 @@ func newHome(dir string, lock *os.File) (*home, error) {
 	if err := makeDir(db); err != nil {
 		return nil, fmt.Errorf("checkpoint: making the database: %w", err)
 	}
-	h := &home{dir: dir}
+	h := &home{dir: dir, held: lock}
 	var err error
 	if h.lock, err = lock.Stat(); err == nil {
 		h.db, err = os.Stat(db)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -112,6 +113,59 @@ func wantHead(t *testing.T, s checkpoint.Store, head checkpoint.Head) {
 	t.Helper()
 	if info, err := s.Stat(t.Context(), "run-0"); err != nil || info.Head != head {
 		t.Errorf("Stat = %+v, %v, want the head %+v", info, err, head)
+	}
+}
+
+// So it is when the directory is moved while the store is being opened, also where what is in its
+// place is an older copy of it, of a process that was killed: the log of that is not removed, nor
+// its witness made a newer one. Open says what has happened.
+func TestDirectoryIsMovedWhileOpening(t *testing.T) {
+	t.Parallel()
+	for name, logs := range map[string]bool{"by a copy": true, "by an empty directory": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			top := t.TempDir()
+			dir, other := filepath.Join(top, "store"), filepath.Join(top, "other")
+			cipher := &watchfulCipher{Cipher: sealedBy(t, keyOf(t, "k1", 1)).Cipher}
+			o := small
+			o.Cipher = cipher
+			s, err := badgerstore.Open(t.Context(), dir, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			l := acquire(t, s, 1)[0]
+			head, err := s.Append(t.Context(), l, checkpoint.Head{}, oneEntry)
+			if err == nil && logs {
+				err = os.CopyFS(other, os.DirFS(dir))
+			} else if err == nil {
+				err = os.Mkdir(other, 0o700)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			last, err := s.Append(t.Context(), l, head, oneEntry)
+			if err != nil {
+				t.Fatal(err)
+			}
+			closes(t, s)
+			before := snapshotOf(t, other)
+			cipher.behindBadger = func() error {
+				return errors.Join(os.Rename(dir, dir+".bak"), os.Rename(other, dir))
+			}
+			_, err = badgerstore.Open(t.Context(), dir, o)
+			wantMoved(t, "Open", err, dir)
+			if snapshotOf(t, dir) != before {
+				t.Error("the directory that took the place of the store's has changed")
+			}
+			runtime.GC() // whatever nobody refers to is closed
+			if _, err := badgerstore.Open(t.Context(), dir+".bak", o); !errors.Is(err, checkpoint.ErrLocked) || !strings.Contains(err.Error(), "was moved") {
+				t.Errorf("Open of what was moved, in the same process = %v, want ErrLocked", err)
+			}
+			wantHead(t, openWith(t, copyDir(t, dir+".bak"), o), last) // as another process finds it
+			if logs {
+				wantHead(t, openWith(t, dir, o), head)
+			}
+		})
 	}
 }
 

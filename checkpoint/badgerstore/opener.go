@@ -42,7 +42,7 @@ func openNow(ctx context.Context, dir string, o Options, synced bool) (s *Store,
 	x := opener{dir: dir, options: o, synced: synced}
 	defer func() {
 		if s == nil { // also where a cipher has ended the goroutine: see errLeft
-			x.undo()
+			err = x.undo(err)
 		}
 	}()
 	for _, step := range []func(context.Context) error{
@@ -59,6 +59,7 @@ func openNow(ctx context.Context, dir string, o Options, synced bool) (s *Store,
 
 		x.makeStore,
 		x.recognize,   // before the witness and the inventory say that this is the store's database
+		x.findHome,    // before openWitness, which writes where dir leads by now
 		x.openWitness, // before dropLoose: what it finds missing may be in a loose table
 
 		x.dropLoose,
@@ -77,9 +78,13 @@ func openNow(ctx context.Context, dir string, o Options, synced bool) (s *Store,
 }
 
 // undo ends what the steps have begun, the last first: while Badger closes it makes tables, perhaps
-// of the number of one that is aside; and who gets a lock takes the files to be as they are.
-func (x *opener) undo() {
+// of the number of one that is aside; and who gets a lock takes the files to be as they are. It
+// returns err, which is why the store was not opened, or that the directory was moved.
+func (x *opener) undo(err error) error {
 	if x.db != nil {
+		if moved := x.home.check(); moved != nil {
+			return x.abandon(moved)
+		}
 		_ = errors.Join(x.store.closeLog(), x.db.Close())
 	}
 	_ = x.guarded.putBack()
@@ -89,6 +94,14 @@ func (x *opener) undo() {
 	if x.lock != nil {
 		_ = unlockFile(x.lock)
 	}
+	return err
+}
+
+// abandon is undo for a directory that was moved, as [Store.abandon] is Close.
+func (x *opener) abandon(moved error) error {
+	_ = sayState(x.lock, isLost) // it is for others to read
+	_ = errors.Join(x.store.closeLog(), x.witness.release())
+	return fmt.Errorf("checkpoint: opening the store: %w", moved)
 }
 
 func (x *opener) askCipher(context.Context) error {
@@ -164,6 +177,8 @@ func (x *opener) recognize(ctx context.Context) error {
 	}
 	return x.store.recognize(ctx, x.guarded.newest)
 }
+
+func (x *opener) findHome(context.Context) error { return x.home.check() }
 
 func (x *opener) openWitness(context.Context) error {
 	known := x.store.ts > 1 // a process may have died between the first transaction and the witness

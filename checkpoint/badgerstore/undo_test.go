@@ -33,7 +33,7 @@ func TestTablesAreAsideUntilBadgerIsClosed(t *testing.T) {
 	if err := x.store.commitAlone(func(txn *badger.Txn) error { return txn.Set([]byte("k"), nil) }); err != nil {
 		t.Fatal(err)
 	}
-	x.undo()
+	_ = x.undo(nil)
 	if _, _, err := checkTable(table); err != nil {
 		t.Errorf("the table that Badger has made: %v", err)
 	}

@@ -42,7 +42,7 @@ func TestAlarmKnowsWhatBadgerSays(t *testing.T) {
 // A table that can't be written while the alarm is being armed is told by that, or stops the store.
 func TestAlarmIsArmedBesideAFailure(t *testing.T) {
 	t.Parallel()
-	for range 500 {
+	for range 200 {
 		const many = 5000
 		alarms, told, stopped := make([]alarm, many), make([]error, many), make([]bool, many)
 		begin := make(chan struct{})

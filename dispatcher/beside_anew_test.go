@@ -3,10 +3,12 @@ package dispatcher_test
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/pawlgo/pawl/checkpoint"
 	"github.com/pawlgo/pawl/checkpoint/memory"
 	"github.com/pawlgo/pawl/dag"
 	"github.com/pawlgo/pawl/dispatcher"
@@ -90,4 +92,70 @@ func TestStateOfARunThatIsBegunAnew(t *testing.T) {
 			t.Errorf("the heads are %v", heads)
 		}
 	}
+}
+
+// A run that is deleted while a checkpoint of it is given a name is not found, also if it is begun
+// anew: no call of the store may come between and leave a bare conflict, or a cursor that is none.
+func TestTagOfARunThatIsDeletedMeanwhile(t *testing.T) {
+	quiet(t)
+	synctest.Test(t, func(t *testing.T) {
+		g := eventsLine(slices.Repeat([]part{nothing[Tale]}, 8)...)(t)
+		again := eventsLine(slices.Repeat([]part{nothing[Tale]}, 2)...)(t)
+		old := &memory.Faulty{}
+		res, err := process(t, g, old, dispatcher.Options{}).Run(t.Context(), run, nil)
+		completes(t, res, err)
+		for _, address := range []string{"", "0", "2", run + "@1"} {
+			for _, anew := range []bool{false, true} {
+				for n, called := 1, true; called; n++ {
+					called = false
+					deleted, s := false, old.Crash(0)
+					happensAt(s, n, func(s *memory.Store) {
+						called = true
+						if s.Delete(t.Context(), run) != nil { // somebody has it
+							return
+						}
+						if deleted = true; !anew {
+							return
+						}
+						lasts(time.Millisecond) // of the clock by which runs are created
+						res, err := process(t, again, s, dispatcher.Options{}).Run(t.Context(), run, nil)
+						completes(t, res, err)
+					})
+					err := process(t, g, s, dispatcher.Options{}).Tag(t.Context(), run, address, "it")
+					if deleted && n > 1 && !errors.Is(err, dispatcher.ErrNotFound) || !deleted && err != nil {
+						t.Errorf("%q, deleted (%t) before call %d of the store, begun anew (%t): %v", address, deleted, n, anew, err)
+					}
+				}
+			}
+		}
+	})
+}
+
+// Where nobody can tell the run that is begun anew from the one before, the conflict says what to do.
+func TestTagOfARunThatIsBegunAnewAtOnce(t *testing.T) {
+	quiet(t)
+	synctest.Test(t, func(t *testing.T) {
+		g := eventsLine(nothing[Tale])(t)
+		conflicts := 0
+		for n, called := 1, true; called; n++ {
+			called = false
+			s := &memory.Faulty{}
+			res, err := process(t, g, s, dispatcher.Options{}).Run(t.Context(), run, nil)
+			completes(t, res, err)
+			happensAt(s, n, func(s *memory.Store) {
+				if called = true; s.Delete(t.Context(), run) == nil {
+					res, err := process(t, g, s, dispatcher.Options{}).Run(t.Context(), run, nil)
+					completes(t, res, err)
+				}
+			})
+			if err := process(t, g, s, dispatcher.Options{}).Tag(t.Context(), run, "", "it"); errors.Is(err, checkpoint.ErrConflict) {
+				if conflicts++; !strings.HasSuffix(err.Error(), ": call Tag again") {
+					t.Errorf("begun anew before call %d of the store: %v", n, err)
+				}
+			}
+		}
+		if conflicts == 0 {
+			t.Error("no call has met the run that was begun anew")
+		}
+	})
 }

@@ -27,8 +27,10 @@ import (
 // checkpoint.ErrBusy, or ErrStillRunning if it is a Trim by Options.Retention that a call of this
 // dispatcher has abandoned; Tag may be called again. If the Trim has dropped the checkpoint the
 // error is checkpoint.ErrCursor. The log may have the name then, and it is spent: it leads nowhere
-// and can't be given to another checkpoint. Any other error that is no refusal, such as one of the
-// store, may leave the name to the checkpoint: call Tag again to find out.
+// and can't be given to another checkpoint. [ErrNotFound] if the run is deleted meanwhile, also if
+// it is begun anew under its id: that one may have the name then. Any other error that is no
+// refusal, such as one of the store, may leave the name to the checkpoint: call Tag again to find
+// out.
 func (d *Dispatcher[S]) Tag(ctx context.Context, run, address, name string, options ...RunOption) error {
 	return d.inside().tag(ctx, run, address, name, options)
 }
@@ -79,9 +81,22 @@ func tagPost(run, name string) string {
 // checkpoints that are given it at once the store refuses the second. Then whoever has the
 // lease, a live run or Tag itself, drains it into the log.
 func (c *core) tag(ctx context.Context, id, address, name string, options []RunOption) error {
-	if err := c.exists(ctx, id); err != nil {
+	if err := c.calledFor(ctx, id); err != nil {
 		return err
 	}
+	info, err := c.store.Stat(ctx, id)
+	if err != nil {
+		return c.refuse(id, missing(err))
+	}
+	err = c.tagIn(ctx, id, address, name, options)
+	if gone := c.remains(ctx, &info); errors.Is(gone, checkpoint.ErrNotFound) {
+		return c.refuse(id, gone) // what came of it is of another run
+	}
+	return err
+}
+
+// tagIn is tag in the run that is there.
+func (c *core) tagIn(ctx context.Context, id, address, name string, options []RunOption) error {
 	by, err := c.author(options)
 	if err == nil {
 		err = checkTag(name)
@@ -111,7 +126,8 @@ func (c *core) tag(ctx context.Context, id, address, name string, options []RunO
 	case err != nil:
 		return err
 	case !done:
-		return c.refuse(id, checkpoint.ErrConflict)
+		return c.refuse(id, fmt.Errorf("%w: the tag %q was left to the run, which has it no more: "+
+			"perhaps it was deleted and begun anew meanwhile: call Tag again", checkpoint.ErrConflict, name))
 	}
 	_, err = c.locate(ctx, id, tagAddress+name) // a Trim was under way, and has dropped it
 	return err

@@ -14,7 +14,8 @@ import (
 
 // ImportOptions say what [Import] takes. The zero ImportOptions are good.
 type ImportOptions struct {
-	// LineBytes is how long a line may be: an append is one line. Zero means 128 MiB.
+	// LineBytes is how long a line may be, with its newline: an append is one line. Zero means
+	// 128 MiB.
 	LineBytes int
 }
 

@@ -172,3 +172,18 @@ func TestEdgesNilStoreIsClosed(t *testing.T) {
 		}
 	}
 }
+
+// A witness whose path holds a NUL is refused by the name of the option, before anything is made.
+func TestAWitnessWithANUL(t *testing.T) {
+	t.Parallel()
+	dir, o := filepath.Join(t.TempDir(), "store"), small
+	o.Witness = filepath.Join(t.TempDir(), "wit\x00ness")
+	_, err := badgerstore.Open(t.Context(), dir, o)
+	var refused *checkpoint.ArgumentError
+	if !errors.As(err, &refused) || refused.Argument != "option Witness" || strings.ContainsRune(err.Error(), 0) {
+		t.Errorf("Open = %v, want an ArgumentError of the option Witness", err)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("Open has made the directory: %v", err)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -48,6 +49,10 @@ const (
 func checkWitness(path, dir string) error {
 	refuse := func(reason string) error {
 		return &checkpoint.ArgumentError{Call: "badgerstore.Open", Argument: "option Witness", Reason: path + " " + reason}
+	}
+	if strings.ContainsRune(path, 0) { // which the system would refuse without a word of the option
+		path = strconv.Quote(path)
+		return refuse("holds a NUL, as no path does: name a file")
 	}
 	found, missed := os.Stat(path)
 	if missed == nil {

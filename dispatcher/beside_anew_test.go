@@ -131,7 +131,8 @@ func TestTagOfARunThatIsDeletedMeanwhile(t *testing.T) {
 	})
 }
 
-// Where nobody can tell the run that is begun anew from the one before, the conflict says what to do.
+// Where nobody can tell the run that is begun anew from the one before, the conflict says what to
+// do.
 func TestTagOfARunThatIsBegunAnewAtOnce(t *testing.T) {
 	quiet(t)
 	synctest.Test(t, func(t *testing.T) {

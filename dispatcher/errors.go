@@ -332,7 +332,7 @@ func ofOtherName(was, is string) string {
 	return fmt.Sprintf(otherName+"%q, and the dispatcher's is %q", was, is)
 }
 
-// A storeless is [ErrNoStore] of what a node calls.
+// A storeless is [ErrNoStore] of what a node calls, or of an option.
 type storeless string
 
 func (s storeless) Error() string { return "dispatcher: " + string(s) + " " + plain(ErrNoStore) }

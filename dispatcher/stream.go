@@ -50,7 +50,7 @@ func (c *core) stream(ctx context.Context, id string, how mode, input func(any),
 	}
 	w, err := c.wish(how, options)
 	if err != nil {
-		return nil, c.refuse(id, err), false
+		return nil, c.refuse(id, c.streams(how, options, err)), false
 	}
 	rd.early = rd.early || w.orStart
 	defer rd.attach()()
@@ -105,6 +105,19 @@ func (c *core) stream(ctx context.Context, id string, how mode, input func(any),
 		err = errors.Join(err, c.refuse(id, listenFrom(readErr)))
 	}
 	return rep, err, false
+}
+
+// streams is why a stream refuses an option. If that is for Stream, and not for the Start that it
+// comes to without a store, the store is what is missing.
+func (c *core) streams(how mode, options []RunOption, err error) error {
+	var refused *OptionError
+	if how != modeStart || !errors.As(err, &refused) {
+		return err
+	}
+	if _, unfit := c.wish(modeRun, options); unfit != nil {
+		return err
+	}
+	return storeless(refused.Option)
 }
 
 // Stream is [Dispatcher.Run] and tells what becomes true meanwhile: the events of the run's log

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -216,5 +217,24 @@ func TestUnlessCancelledIsRefused(t *testing.T) {
 		if !errors.As(err, &o) {
 			t.Errorf("%s: got %v, want an OptionError", name, err)
 		}
+	}
+}
+
+// Without a store there is no run that was cancelled: that is what a Stream with UnlessCancelled
+// says, and not that the option is for Stream. A Start refuses the option.
+func TestUnlessCancelledWithoutAStore(t *testing.T) {
+	d, err := dispatcher.New(callsGraph(t, nothing[Tale]), nil, dispatcher.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, failed := range d.Stream(t.Context(), run, nil, dispatcher.Listen{}, dispatcher.UnlessCancelled()) {
+		err = failed
+	}
+	if !errors.Is(err, dispatcher.ErrNoStore) || !strings.Contains(err.Error(), "UnlessCancelled needs a store") {
+		t.Errorf("Stream: %v, want ErrNoStore of UnlessCancelled", err)
+	}
+	var refused *dispatcher.OptionError
+	if _, err := d.Start(t.Context(), run, nil, dispatcher.UnlessCancelled()); !errors.As(err, &refused) {
+		t.Errorf("Start: %v, want an OptionError", err)
 	}
 }

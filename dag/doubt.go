@@ -91,7 +91,8 @@ func (d inDoubt) declare(call *EffectCall) error {
 }
 
 // Operation names what the effect does on the other side, for people and policies: "stripe.charge".
-// It is kept with the effect and has no other meaning.
+// It is kept with the effect and has no other meaning. It has 1 to 1024 bytes of UTF-8 without
+// control characters; any other name refuses the effect.
 func Operation(name string) EffectOption { return operation(name) }
 
 type operation string
@@ -108,7 +109,8 @@ func (o operation) declare(call *EffectCall) error {
 }
 
 // Touches names what the effect changes outside, for people and policies: "account 7", "mailbox".
-// It may be given more than once. It is kept with the effect and has no other meaning.
+// It may be given more than once. It is kept with the effect and has no other meaning. Each name
+// has 1 to 1024 bytes of UTF-8 without control characters; any other refuses the effect.
 func Touches(names ...string) EffectOption { return touches(names) }
 
 type touches []string

@@ -11,3 +11,7 @@ const longCount = 3
 
 // cancelStride is how far apart, at most, the moments are at which runs are cancelled.
 const cancelStride = 2
+
+// worldCount is how many random worlds are played: all of them to see what comes of them, and a part
+// of them for the race detector, since one thing happens after another in most.
+const worldCount = 20

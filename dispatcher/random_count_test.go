@@ -10,3 +10,6 @@ const longCount = 25
 
 // cancelStride is how far apart, at most, the moments are at which runs are cancelled.
 const cancelStride = 6
+
+// worldCount is how many random worlds are played.
+const worldCount = 80

@@ -437,7 +437,7 @@ func (p *play) perform() {
 // replayed by -run TestRandomWorlds/seed=….
 func TestRandomWorlds(t *testing.T) {
 	t.Parallel()
-	first, count := uint64(1), 80
+	first, count := uint64(1), worldCount
 	if asked, err := strconv.Atoi(os.Getenv("PAWL_RANDOM")); err == nil {
 		first, count = 1_000_000, asked
 	}

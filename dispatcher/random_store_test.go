@@ -74,8 +74,13 @@ func (m *mortal) Acquire(ctx context.Context, run, owner string) (checkpoint.Lea
 	return m.process().Acquire(ctx, run, owner)
 }
 
+// Release of a process that has died is not tried again: it would wait for nothing.
 func (m *mortal) Release(ctx context.Context, l checkpoint.Lease) error {
-	return m.process().Release(ctx, l)
+	err := m.process().Release(ctx, l)
+	if errors.Is(err, errDead) {
+		return fmt.Errorf("%w: %w", checkpoint.ErrClosed, err)
+	}
+	return err
 }
 
 func (m *mortal) PutSnapshot(ctx context.Context, l checkpoint.Lease, s checkpoint.Snapshot) error {

@@ -12,6 +12,6 @@ const longCount = 3
 // cancelStride is how far apart, at most, the moments are at which runs are cancelled.
 const cancelStride = 2
 
-// worldCount is how many random worlds are played: all of them to see what comes of them, and a part
-// of them for the race detector, since one thing happens after another in most.
+// worldCount is how many random worlds are played: a part of them, since in most one thing happens
+// after another.
 const worldCount = 20

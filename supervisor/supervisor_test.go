@@ -696,10 +696,13 @@ func TestJoiningACompletedRunForWhichNothingWaits(t *testing.T) {
 // who has joined the run before. Who submitted it is told of the failure.
 func TestJoiningACompletedRunWhoseInputCouldNotBeRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, released := new(memory.Faulty), false
+		store := new(memory.Faulty)
+		var released atomic.Bool // the run's goroutines and the caller's ask
 		store.FailRead = func(ctx context.Context, method, run string) error {
-			released = released || method == "Release"
-			if info, err := store.Store.Stat(ctx, run); method == "Posts" && !released && err == nil && info.Status == checkpoint.StatusCompleted {
+			if method == "Release" {
+				released.Store(true)
+			}
+			if info, err := store.Store.Stat(ctx, run); method == "Posts" && !released.Load() && err == nil && info.Status == checkpoint.StatusCompleted {
 				return errLost
 			}
 			return nil

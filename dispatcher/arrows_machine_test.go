@@ -76,27 +76,27 @@ func (s source) impure(n ast.Node) string {
 // what else begins them. A new one is a decision: who waits for it, and what ends it, is written
 // beside it.
 var goStatements = map[string]int{
-	"checkpoint/ahead.go":              1, // reads a long log
-	"checkpoint/keep.go":               2, // renews a lease, and the timer of its end
-	"checkpoint/badgerstore/commit.go": 1, // the committer, behind an observer that has ended its goroutine
-	"continuation/outbox.go":           1, // ends a delivery with its caller
-	"continuation/resume.go":           1, // drains a run with its caller
-	"checkpoint/storetest/trial.go":    2, // a case, which may hang in the store; those beside each other
-	"checkpoint/badgerstore/open.go":   2, // the committer; opening, which Open may leave
-	"checkpoint/badgerstore/store.go":  1, // Badger's own Close
-	"dispatcher/ahead.go":              1, // appends what a run has handed over that is ahead of the disk
-	"dispatcher/cancel.go":             1, // drains what was posted to a run that was let go of
-	"dispatcher/create.go":             1, // ends a call whose context has ended
-	"dispatcher/conclude.go":           1, // gives a lease back that strays have kept
-	"dispatcher/hooks.go":              1, // Hooks.OnEnd
-	"dispatcher/journal.go":            2, // the reader of posts, the writer of a snapshot
-	"dispatcher/observe.go":            1, // tells that a call leaves its run running
-	"dispatcher/stream.go":             1, // the run of a stream
-	"dispatcher/tenure.go":             3, // the owner, and who follows it
-	"dispatcher/crew.go":               1, // bodies beside others
-	"dispatcher/trim.go":               1, // the trim of Options.Retention
-	"supervisor/hold.go":               1, // the timer of the next run that tries a store without room
-	"supervisor/ticket.go":             2, // a run at work, and who follows one whose observer ended its goroutine
+	"checkpoint/ahead.go":              1,                                        // reads a long log
+	"checkpoint/keep.go":               2,                                        // renews a lease, and the timer of its end
+	"checkpoint/badgerstore/commit.go": 1,                                        // the committer, behind an observer that has ended its goroutine
+	"continuation/outbox.go":           1,                                        // ends a delivery with its caller
+	"continuation/resume.go":           1,                                        // drains a run with its caller
+	"checkpoint/storetest/trial.go":    2,                                        // a case, which may hang in the store; those beside each other
+	"checkpoint/badgerstore/open.go":   1, "checkpoint/badgerstore/opener.go": 1, // the committer; opening, which Open may leave
+	"checkpoint/badgerstore/store.go": 1, // Badger's own Close
+	"dispatcher/ahead.go":             1, // appends what a run has handed over that is ahead of the disk
+	"dispatcher/cancel.go":            1, // drains what was posted to a run that was let go of
+	"dispatcher/create.go":            1, // ends a call whose context has ended
+	"dispatcher/conclude.go":          1, // gives a lease back that strays have kept
+	"dispatcher/hooks.go":             1, // Hooks.OnEnd
+	"dispatcher/journal.go":           2, // the reader of posts, the writer of a snapshot
+	"dispatcher/observe.go":           1, // tells that a call leaves its run running
+	"dispatcher/stream.go":            1, // the run of a stream
+	"dispatcher/tenure.go":            3, // the owner, and who follows it
+	"dispatcher/crew.go":              1, // bodies beside others
+	"dispatcher/trim.go":              1, // the trim of Options.Retention
+	"supervisor/hold.go":              1, // the timer of the next run that tries a store without room
+	"supervisor/ticket.go":            2, // a run at work, and who follows one whose observer ended its goroutine
 }
 
 // begins reports whether n begins a goroutine: a go statement, or, but in a program, with which

@@ -2,7 +2,6 @@ package supervisor
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -130,7 +129,7 @@ func (s *Supervisor) measure(ctx context.Context, run string) uint64 {
 // exists, is somebody's, or is not where the call wants it, since others have moved it on or
 // deleted it.
 func (o outcome) moot() bool {
-	return o.idle || o.silent || slices.ContainsFunc(refusals, func(err error) bool { return errors.Is(o.err, err) })
+	return o.idle || o.silent || slices.ContainsFunc(refusals, o.is)
 }
 
 // Errors of calls that have written nothing, and not for want of room.
@@ -147,7 +146,7 @@ func (s *Supervisor) mark(t *ticket) {
 	switch {
 	case full && t.out.stands == running && !t.out.abandoned():
 		s.full[t.run] = struct{}{}
-	case full && t.out.stands != unknown, t.out.rested(), errors.Is(t.out.err, checkpoint.ErrNotFound):
+	case full && t.out.stands != unknown, t.out.rested(), t.out.is(checkpoint.ErrNotFound):
 		delete(s.full, t.run)
 	}
 }

@@ -62,15 +62,19 @@ func (o outcome) rested() bool {
 	return o.err == nil || errors.As(o.err, &rest) && rest.Status.Resting()
 }
 
-// full reports whether the store had no room for what a call had to write. What a node of a run
-// that rests returned, or a hook, or Options.Revalidate, is of another store.
-func (o outcome) full() bool {
+// is reports whether the store, or the dispatcher, has refused the call with an error. What a node
+// of a run that rests returned, or a hook, or Options.Revalidate, is of something else, whatever it
+// wraps.
+func (o outcome) is(refusal error) bool {
 	var rest *dispatcher.Rest
 	var fault *dispatcher.FaultError
 	var stale *dispatcher.StaleError
-	return errors.Is(o.err, checkpoint.ErrFull) &&
+	return errors.Is(o.err, refusal) &&
 		!errors.As(o.err, &rest) && !errors.As(o.err, &fault) && !errors.As(o.err, &stale)
 }
+
+// full reports whether the store had no room for what a call had to write.
+func (o outcome) full() bool { return o.is(checkpoint.ErrFull) }
 
 // broken is the error of a call that panicked with p, or, if p is nil, ended its goroutine.
 func broken(p any, stack []byte) error {

@@ -325,9 +325,9 @@ func (o outcome) fate() fate {
 	switch err := o.err; {
 	case o.rested():
 		return rests
-	case errors.Is(err, checkpoint.ErrNotFound):
+	case o.is(checkpoint.ErrNotFound):
 		return gone
-	case errors.Is(err, checkpoint.ErrBusy) && !amended(err):
+	case o.is(checkpoint.ErrBusy) && !amended(err):
 		return taken
 	case errors.As(err, &rest), errors.Is(err, ErrDraining), errors.Is(err, ErrWithdrawn):
 		return leaves

@@ -635,3 +635,23 @@ func TestRecoverBesideAnAmendmentThatLasts(t *testing.T) {
 		}
 	})
 }
+
+// What a hook has returned says nothing of the run: it can't go on, whatever the error wraps.
+func TestAHookThatIsRefusedElsewhereFailsTheRecovery(t *testing.T) {
+	for _, elsewhere := range []error{checkpoint.ErrNotFound, checkpoint.ErrBusy} {
+		t.Run(elsewhere.Error(), func(t *testing.T) {
+			var store memory.Store
+			var told tally
+			left(t, "line", 2, &store, "a")
+			d := process(t, line(t, "line", 2, nil), &store, dispatcher.Options{Hooks: dispatcher.Hooks{
+				OnStart: func(context.Context, dispatcher.Start) error { return elsewhere },
+			}})
+			s := supervise(t, &store, supervisor.Options{Observe: told.observe}, d)
+			r, err := s.Recover(t.Context())
+			if err != nil || !errors.Is(failed(r)["a"], elsewhere) || len(r.Rested)+len(r.Left)+len(r.Busy) > 0 {
+				t.Errorf("Recover = %+v, %v", r, err)
+			}
+			told.expect(t, 1)
+		})
+	}
+}

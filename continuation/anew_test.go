@@ -80,30 +80,25 @@ func TestARunThatIsMadeAnewBehindALook(t *testing.T) {
 	}
 }
 
-// A hook may fail with any error, also with that by which a Runtime knows that it has to look
-// again: it would be told the same for ever.
-func TestARecoveryWhoseHookFailsWithAStaleCursor(t *testing.T) {
+// Errors by which a Runtime knows that it has to look again, or that somebody else is at work.
+var refusals = []error{dispatcher.ErrStaleCursor, dispatcher.ErrBusy, dispatcher.ErrStillRunning}
+
+// A hook may fail with any error, also with one of these: it would be told the same for ever, or
+// nobody would be told of it.
+func TestARecoveryWhoseHookFailsWithARefusal(t *testing.T) {
 	g := waiting(t, continuation.Wait{}, dag.Policy{}, says)
-	p := talk(t, g)
-	tr := reply("t", "hello")
-	tr.LeaveIt = true
-	if _, err := p.rt.Trigger(t.Context(), tr); err != nil {
-		t.Fatal(err)
-	}
-	asked := 0
-	next := under(t, dispatcher.Options{Hooks: dispatcher.Hooks{OnStart: func(context.Context, dispatcher.Start) error {
-		if asked++; asked > 10 {
-			return errWeather
-		}
-		return dispatcher.ErrStaleCursor
-	}}}, g, p.store, continuation.Options{})
-	if runs, err := next.rt.Recover(t.Context()); !errors.Is(err, dispatcher.ErrStaleCursor) || asked != 1 {
-		t.Errorf("recovered %q, %v, asked the hook %d times", runs, err, asked)
+	for _, refusal := range refusals {
+		t.Run(refusal.Error(), func(t *testing.T) {
+			p := talk(t, g)
+			recoversOnce(t, p, g, refusal, func(asks func() error) dispatcher.Options {
+				return dispatcher.Options{Hooks: dispatcher.Hooks{OnStart: func(context.Context, dispatcher.Start) error { return asks() }}}
+			})
+		})
 	}
 }
 
-// Nor is Options.Revalidate asked for ever, which may return that error as well.
-func TestARecoveryWhoseRevalidationFailsWithAStaleCursor(t *testing.T) {
+// Nor is Options.Revalidate asked for ever, which may return such an error as well.
+func TestARecoveryWhoseRevalidationFailsWithARefusal(t *testing.T) {
 	b := dag.New[Talk]("talk")
 	price := dag.Step(b, "price", func(ctx context.Context, _ *Talk) error {
 		return dag.Depends(ctx, dag.Dependency{Name: "price", Captured: time.Unix(0, 0), StaleAfter: 1, OnStale: dag.Revalidate})
@@ -113,20 +108,32 @@ func TestARecoveryWhoseRevalidationFailsWithAStaleCursor(t *testing.T) {
 		return err
 	}, price)
 	g := frozen(t, b)
-	p := talk(t, g)
+	for _, refusal := range refusals {
+		t.Run(refusal.Error(), func(t *testing.T) {
+			p := talk(t, g)
+			recoversOnce(t, p, g, refusal, func(asks func() error) dispatcher.Options {
+				return dispatcher.Options{Revalidate: func(context.Context, dag.Dependency) error { return asks() }}
+			})
+		})
+	}
+}
+
+// recoversOnce checks that the Recover of another process asks once what refuses, and returns that.
+func recoversOnce(t *testing.T, p *process, g *dag.Graph[Talk], refusal error, of func(asks func() error) dispatcher.Options) {
+	t.Helper()
 	tr := reply("t", "hello")
 	tr.LeaveIt = true
 	if _, err := p.rt.Trigger(t.Context(), tr); err != nil {
 		t.Fatal(err)
 	}
 	asked := 0
-	next := under(t, dispatcher.Options{Revalidate: func(context.Context, dag.Dependency) error {
+	next := under(t, of(func() error {
 		if asked++; asked > 10 {
 			return errWeather
 		}
-		return dispatcher.ErrStaleCursor
-	}}, g, p.store, continuation.Options{})
-	if runs, err := next.rt.Recover(t.Context()); !errors.Is(err, dispatcher.ErrStaleCursor) || asked != 1 {
+		return refusal
+	}), g, p.store, continuation.Options{})
+	if runs, err := next.rt.Recover(t.Context()); !errors.Is(err, refusal) || asked != 1 {
 		t.Errorf("recovered %q, %v, asked %d times", runs, err, asked)
 	}
 }

@@ -50,6 +50,8 @@ func (r *Runtime) resume(ctx context.Context, run string, how reach) error {
 			before, how = h.info.Head, ifWanted
 		case ctx.Err() != nil:
 			return fmt.Errorf("continuation: run %q was left for Recover: %w", run, context.Cause(ctx))
+		case elsewhere(err):
+			return err
 		case dispatcher.Moved(err): // then it is read again
 		case errors.Is(err, dispatcher.ErrBusy):
 			if r.atWork(ctx, run) {
@@ -64,6 +66,14 @@ func (r *Runtime) resume(ctx context.Context, run string, how reach) error {
 			return err
 		}
 	}
+}
+
+// elsewhere reports whether an error is what a hook or dispatcher.Options.Revalidate returned. It
+// says nothing of where the run is, or who is at work on it, whatever it wraps.
+func elsewhere(err error) bool {
+	var fault *dispatcher.FaultError
+	var stale *dispatcher.StaleError
+	return errors.As(err, &fault) || errors.As(err, &stale)
 }
 
 // writing is how long to wait before one looks again whether somebody has written an entry. Who

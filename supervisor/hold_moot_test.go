@@ -85,6 +85,61 @@ func TestARunThatIsDeletedWhenItsTurnHasCome(t *testing.T) {
 	})
 }
 
+// Who submits it when that has been found, and before its Task is done with it, begins it as well.
+func TestARunThatIsSubmittedWhenItWasFoundDeleted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, began := newDevice(), 0
+		d := process(t, line(t, "line", 1, func(context.Context, int) error { began++; lasts(time.Second); return nil }), store, dispatcher.Options{})
+		var again *supervisor.Task[parcel]
+		var s *supervisor.Supervisor
+		s = supervise(t, store, supervisor.Options{Observe: func(e supervisor.Event) {
+			if e.Kind == supervisor.Ended && again == nil {
+				again = submit(t, s, d, "", "a")
+			}
+		}}, d)
+		task := submit(t, s, d, "", "a")
+		lasts(500 * time.Millisecond)
+		store.full.Store(true)
+		lasts(time.Second)
+		holds(t, s, 1)
+		if err := store.Store.Delete(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+		store.full.Store(false)
+		ends(t, task, checkpoint.ErrNotFound)
+		completes(t, again)
+		if began != 2 {
+			t.Errorf("it was begun %d times", began)
+		}
+		drains(t, s, supervisor.Drain{})
+	})
+}
+
+// Who has joined it at work, before it had no room, does not: that was before it was deleted.
+func TestARunThatWasJoinedAndIsDeletedWhileItWaitsForRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, began := newDevice(), 0
+		d := process(t, line(t, "line", 1, func(context.Context, int) error { began++; lasts(time.Second); return nil }), store, dispatcher.Options{})
+		s := supervise(t, store, supervisor.Options{}, d)
+		first := submit(t, s, d, "", "a")
+		lasts(500 * time.Millisecond)
+		store.full.Store(true)
+		joined := submit(t, s, d, "", "a")
+		lasts(time.Second)
+		holds(t, s, 1)
+		if err := store.Store.Delete(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+		store.full.Store(false)
+		ends(t, first, checkpoint.ErrNotFound)
+		ends(t, joined, checkpoint.ErrNotFound)
+		if began != 1 {
+			t.Errorf("it was begun %d times", began)
+		}
+		drains(t, s, supervisor.Drain{})
+	})
+}
+
 // A run that somebody else has gone on with, brought to its end or deleted while it waited behind a
 // store without room has nothing to write: who waits for it is told so, and it keeps nobody from
 // trying the store.

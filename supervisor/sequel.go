@@ -55,8 +55,9 @@ func (s *Supervisor) inputWaits(ctx context.Context, run string) bool {
 }
 
 // again takes out the ticket for which the run is gone on with, nil if there is none, when its call
-// has ended with out. The others share that.
-func (q *sequel) again(out outcome) (again *ticket) {
+// has ended with out. The others share that. of is the claim of all who wait for the call, these
+// among them.
+func (q *sequel) again(out outcome, of claim) (again *ticket) {
 	switch {
 	case out.abandoned(): // the run is still held
 	case q.input: // who came later joins the further call at work
@@ -66,6 +67,8 @@ func (q *sequel) again(out outcome) (again *ticket) {
 		}
 		q.next, q.late = nil, nil
 	case out.plain.Status == checkpoint.StatusInterrupted: // it may be answered by now
+		again, q.next = q.next, nil
+	case out.is(checkpoint.ErrNotFound) && of.submitted: // who submits a run that is not there begins it
 		again, q.next = q.next, nil
 	default: // there may be input that was enqueued behind the call
 		again, q.late = q.late, nil

@@ -36,6 +36,7 @@ type Task[S any] struct {
 //   - It came to be interrupted: it may be answered by now.
 //   - It is completed, and input waits for it behind its call.
 //   - It is completed, and they joined it when its call had returned.
+//   - It was deleted, and its call did not find it: Submit begins it.
 //
 // That call has the input and options of the first of them, but for a From of before the call that
 // they joined. It is not made, and all get the one result, if something that was abandoned holds

@@ -300,7 +300,7 @@ func (s *Supervisor) end(t *ticket) (next []*ticket, again *ticket) {
 		next = append(next, tries)
 	}
 	if s.ending == nil { // else nothing begins any more
-		again = t.sequel.again(t.out)
+		again = t.sequel.again(t.out, t.claim)
 	}
 	if again != nil {
 		again.came = time.Now()

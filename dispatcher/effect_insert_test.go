@@ -125,3 +125,68 @@ func TestEffectsGoWithNodesThatSwapNames(t *testing.T) {
 		t.Errorf("done %s", got)
 	}
 }
+
+// A node put before a visit that is done, whose effects nobody remembers any more, is refused as
+// well: the visit would become the new node's, and the old node would do it all again, now or
+// behind others that are new. One that has the name and stands further on is another node.
+func TestWhatIsDoneIsNotDoneAgainBehindANodePutBeforeIt(t *testing.T) {
+	var bank effectBank
+	nothing := func(context.Context, *Tale) error { return nil }
+	body := func(name string, nodes ...string) *dag.Graph[Tale] {
+		b := dag.New[Tale](name)
+		look := dag.Step(b, "look", nothing)
+		ask := dag.Step(b, "ask", func(ctx context.Context, _ *Tale) error {
+			_, err := dag.Ask[bool](ctx, "sure", "?")
+			return err
+		}, look)
+		var after []dag.Edge[Tale]
+		for _, node := range nodes {
+			switch node {
+			case "pay":
+				after = []dag.Edge[Tale]{dag.Step(b, node, func(ctx context.Context, _ *Tale) error {
+					_, err := dag.Effect(ctx, "charge", 5, bank.pay)
+					return err
+				}, after...)}
+			case "ask":
+				after = []dag.Edge[Tale]{ask}
+			default:
+				after = []dag.Edge[Tale]{dag.Step(b, node, nothing, after...)}
+			}
+		}
+		return frozen(t, b)
+	}
+	for what, nodes := range map[string][]string{
+		"": {"mark", "pay"}, "with one between": {"mark", "note", "pay"}, "further on": {"mark", "ask", "pay"},
+	} {
+		for _, in := range []string{"", "body/"} {
+			t.Run(in+what, func(t *testing.T) {
+				bank = effectBank{}
+				var store memory.Store
+				graph := func(nodes ...string) *dag.Graph[Tale] {
+					if in == "" {
+						return body("done", nodes...)
+					}
+					b := dag.New[Tale]("done")
+					nothing := func(*Tale, *Tale) {}
+					dag.Embed(b, "body", body("body", nodes...), nothing, nothing)
+					return frozen(t, b)
+				}
+				res, err := process(t, graph("pay"), &store, dispatcher.Options{}).Run(t.Context(), run, nil)
+				rests(t, res, err, checkpoint.StatusInterrupted, in+"ask")
+				d := process(t, graph(nodes...), &store, dispatcher.Options{Migrations: []dispatcher.Migration{{
+					Name: "insert", Nodes: map[string]string{in + "pay": in + "mark"},
+				}}})
+				res, err = d.Run(t.Context(), run, nil)
+				if what == "further on" {
+					rests(t, res, err, checkpoint.StatusInterrupted, in+"ask")
+					return
+				}
+				var changed *dispatcher.GraphChangedError
+				want := "visit " + in + `pay is done, and a new node named "pay" behind mark would do it again`
+				if !errors.As(err, &changed) || !strings.Contains(err.Error(), want) {
+					t.Errorf("%v", err)
+				}
+			})
+		}
+	}
+}

@@ -142,15 +142,23 @@ func (c *change) moveEffects() map[string]map[string]frozenEffect {
 	return next
 }
 
-// repeats is against a visit going to another name with an effect that has happened, if a new node
-// has the name that it had: that one would do the effect again, since it does not find the result.
+// repeats is against a visit going to another name if a new node has the name that it had, and
+// would do again what it has done: an effect that has happened, since the node does not find the
+// result, or all of it, if the visit is at its end and is to stand before that node.
 func (c *change) repeats(w *passage, ways []passage, p place) {
 	name := w.was.Name
-	if name == w.is.Name || w.task.Phase.settled() {
+	again, there := p.is.Find(name)
+	old := func(i int) bool {
+		return slices.ContainsFunc(ways, func(other passage) bool { return other.is != nil && other.at == i })
+	}
+	if name == w.is.Name || !there || w.task.Phase == skipped || old(again) {
 		return
 	}
-	if _, there := p.is.Find(name); !there ||
-		slices.ContainsFunc(ways, func(other passage) bool { return other.is != nil && other.is.Name == name }) {
+	if w.task.Phase >= finished && behind(p.is, w.at, old)[again] {
+		c.against("%s, and a new node named %q behind %s would do it again", w.name(p), name, w.is.Name)
+		return
+	}
+	if w.task.Phase.settled() {
 		return
 	}
 	for _, path := range slices.Sorted(maps.Keys(c.effects)) {
@@ -163,6 +171,22 @@ func (c *change) repeats(w *passage, ways []passage, p place) {
 			}
 		}
 	}
+}
+
+// behind are the nodes of a plan that follow one of it, at once or by way of nodes that are not
+// old.
+func behind(plan *dag.Plan, first int, old func(int) bool) map[int]bool {
+	all := map[int]bool{first: true}
+	var follows func(e *dag.Expr) bool
+	follows = func(e *dag.Expr) bool {
+		return e.Op == dag.OpNode && all[e.Node] || slices.ContainsFunc(e.Of, func(e dag.Expr) bool { return follows(&e) })
+	}
+	for i := range plan.Nodes { // in an order in which none comes before what it follows
+		if !old(i) && follows(&plan.Nodes[i].Follows) {
+			all[i] = true
+		}
+	}
+	return all
 }
 
 // begunAt are the effects of a visit that had that path until now: the other side knows them by it.

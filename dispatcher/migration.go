@@ -55,7 +55,8 @@ type Migration struct {
 	//     refused, since its node is still in the graph. So is naming it if an effect of it has
 	//     happened: that would go with it to the new node, and the old one would do it again. Bring
 	//     such a run over that visit with the program that began it, and deploy then; or, if the
-	//     name was to be another node's, give that one another.
+	//     name was to be another node's, give that one another. No node is put before a visit that
+	//     is done: such a run goes on with the program that it has.
 	Nodes map[string]string
 	// State changes the state of a frame that is open: the run's own (path "") and those of the
 	// graphs that its visits hold. It gets an object of the cells that are not zero, by their

@@ -173,6 +173,21 @@ func TestEdgesNilStoreIsClosed(t *testing.T) {
 	}
 }
 
+// A directory whose path holds a NUL is refused as the directory, also where its witness is to be
+// in it: no option is to blame.
+func TestADirectoryWithANUL(t *testing.T) {
+	t.Parallel()
+	beside := small
+	beside.Witness = filepath.Join(t.TempDir(), "witness")
+	for _, o := range []badgerstore.Options{small, beside} {
+		_, err := badgerstore.Open(t.Context(), filepath.Join(t.TempDir(), "st\x00ore"), o)
+		var refused *checkpoint.ArgumentError
+		if !errors.As(err, &refused) || refused.Argument != "directory" || strings.ContainsRune(err.Error(), 0) {
+			t.Errorf("Open = %v, want an ArgumentError of the directory", err)
+		}
+	}
+}
+
 // A witness whose path holds a NUL is refused by the name of the option, before anything is made.
 func TestAWitnessWithANUL(t *testing.T) {
 	t.Parallel()

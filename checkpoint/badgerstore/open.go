@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/pawlgo/pawl/checkpoint"
@@ -44,6 +46,8 @@ func open(ctx context.Context, dir string, o Options, synced bool) (*Store, erro
 			Reason: misuse.NoContext}
 	case dir == "":
 		return nil, refuseDir("is empty: name the one that the store is in, or is to be in")
+	case strings.ContainsRune(dir, 0): // which the system would refuse, and its witness's path holds it too
+		return nil, refuseDir(strconv.Quote(dir) + " holds a NUL, as no path does: name a directory")
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err

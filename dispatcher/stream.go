@@ -108,14 +108,14 @@ func (c *core) stream(ctx context.Context, id string, how mode, input func(any),
 }
 
 // streams is why a stream refuses an option. If that is for Stream, and not for the Start that it
-// comes to without a store, the store is what is missing.
+// comes to without a store, the store is what is missing, unless Stream has a reason of its own.
 func (c *core) streams(how mode, options []RunOption, err error) error {
 	var refused *OptionError
 	if how != modeStart || !errors.As(err, &refused) {
 		return err
 	}
 	if _, unfit := c.wish(modeRun, options); unfit != nil {
-		return err
+		return unfit
 	}
 	return storeless(refused.Option)
 }

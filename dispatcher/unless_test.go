@@ -237,4 +237,12 @@ func TestUnlessCancelledWithoutAStore(t *testing.T) {
 	if _, err := d.Start(t.Context(), run, nil, dispatcher.UnlessCancelled()); !errors.As(err, &refused) {
 		t.Errorf("Start: %v, want an OptionError", err)
 	}
+	for want, beside := range map[string]dispatcher.RunOption{"UnlessCancelled": dispatcher.UnlessCancelled(), "OrStart": dispatcher.OrStart()} {
+		for _, failed := range d.Stream(t.Context(), run, nil, dispatcher.Listen{}, dispatcher.UnlessCancelled(), beside) {
+			err = failed
+		}
+		if !errors.As(err, &refused) || refused.Option != want || strings.HasSuffix(refused.Reason, "and Stream") {
+			t.Errorf("Stream with what a Stream refuses beside it: %v, want an OptionError of %s", err, want)
+		}
+	}
 }

@@ -85,7 +85,7 @@ func (x *opener) undo(err error) error {
 		if moved := x.home.check(); moved != nil {
 			return x.abandon(moved)
 		}
-		_ = errors.Join(x.store.closeLog(), x.db.Close())
+		_ = errors.Join(x.closeLog(), x.db.Close())
 	}
 	_ = x.guarded.putBack()
 	if x.witness != nil {
@@ -100,8 +100,16 @@ func (x *opener) undo(err error) error {
 // abandon is undo for a directory that was moved, as [Store.abandon] is Close.
 func (x *opener) abandon(moved error) error {
 	_ = sayState(x.lock, isLost) // it is for others to read
-	_ = errors.Join(x.store.closeLog(), x.witness.release())
+	_ = errors.Join(x.closeLog(), x.witness.release())
 	return fmt.Errorf("checkpoint: opening the store: %w", moved)
+}
+
+// closeLog closes the store's own log, if there is a store by now.
+func (x *opener) closeLog() error {
+	if x.store == nil {
+		return nil
+	}
+	return x.store.closeLog()
 }
 
 func (x *opener) askCipher(context.Context) error {

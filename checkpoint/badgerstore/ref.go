@@ -1,5 +1,7 @@
 package badgerstore
 
+import "slices"
+
 import "errors"
 
 // A ref is a change of the number of runs that refer to a base.
@@ -80,7 +82,7 @@ func (q *request) abandon(r *ref) {
 
 // counted ends what counts began, of the last request first. The store's mutex is held.
 func (q *request) counted(durable bool) {
-	for i := range q.refs {
+	for i := range slices.Backward(q.refs) { // each puts back what it found
 		r := &q.refs[i]
 		b := r.base
 		b.inFlight--

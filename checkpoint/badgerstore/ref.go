@@ -1,8 +1,9 @@
 package badgerstore
 
-import "slices"
-
-import "errors"
+import (
+	"errors"
+	"slices"
+)
 
 // A ref is a change of the number of runs that refer to a base.
 type ref struct {

@@ -58,7 +58,8 @@ var (
 )
 
 // Moved reports whether a call with [From] was refused because the run no longer stands there. Then
-// nothing has changed: read the run again, and decide again.
+// the call has done nothing, but perhaps written what waited to be heard, such as a note: read the
+// run again, and decide again.
 //
 // The error is ErrStaleCursor if the run has an entry more. It is checkpoint.ErrCursor if another
 // run has the id meanwhile and does not stand at such a cursor, so Moved can't tell that from a

@@ -3,6 +3,7 @@ package dispatcher_test
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 
@@ -91,6 +92,37 @@ func TestEffectIsNotDoneAgainBehindANodePutBeforeIt(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Nor is one that happened though what it returned could not be kept.
+func TestLostEffectIsNotDoneAgainBehindANodePutBeforeIt(t *testing.T) {
+	var store memory.Store
+	graph := func(names ...string) *dag.Graph[Tale] {
+		b := dag.New[Tale]("inserts")
+		var after []dag.Edge[Tale]
+		for _, name := range names {
+			after = []dag.Edge[Tale]{dag.Step(b, name, func(ctx context.Context, _ *Tale) error {
+				if name != "pay" {
+					return nil
+				}
+				if _, err := dag.Effect(ctx, "charge", 5, func(context.Context, int) (float64, error) { return math.NaN(), nil }); err == nil {
+					t.Error("NaN was kept")
+				}
+				_, err := dag.Ask[bool](ctx, "sure", "?")
+				return err
+			}, after...)}
+		}
+		return frozen(t, b)
+	}
+	if _, err := process(t, graph("pay"), &store, dispatcher.Options{}).Run(t.Context(), run, nil); !errors.Is(err, dispatcher.ErrInterrupted) {
+		t.Fatal(err)
+	}
+	o := dispatcher.Options{Migrations: []dispatcher.Migration{{Name: "insert", Nodes: map[string]string{"pay": "mark"}}}}
+	_, err := process(t, graph("mark", "pay"), &store, o).Run(t.Context(), run, nil)
+	var changed *dispatcher.GraphChangedError
+	if !errors.As(err, &changed) || !strings.Contains(err.Error(), `effect "charge" of visit pay has happened`) {
+		t.Errorf("%v", err)
 	}
 }
 
